@@ -1,0 +1,4 @@
+module specialroutes.example/migrations
+
+go 1.26.0
+

@@ -1,0 +1,48 @@
+package problem_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+
+	"specialroutes.example/services/problem"
+)
+
+func TestWrite(t *testing.T) {
+	rec := httptest.NewRecorder()
+	problem.Write(rec, problem.Problem{
+		Status: 422, Code: "invalid_record", Detail: "weight is missing", CorrelationID: "c-1",
+		Errors:  []problem.FieldError{{Pointer: "/variants/0/weight", Detail: "is missing"}},
+		Members: map[string]any{"service": "organizationservice", "status": 200},
+	})
+	if got := rec.Header().Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("Content-Type = %q", got)
+	}
+	if rec.Code != 422 {
+		t.Errorf("status = %d, want 422", rec.Code)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(rec.Body.Bytes(), &m); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"type": "https://specialroutes.example/problems/invalid_record", "title": "Unprocessable Entity",
+		"status": 422.0, "code": "invalid_record", "service": "organizationservice", "correlationId": "c-1",
+	}
+	for k, v := range want {
+		if m[k] != v {
+			t.Errorf("%s = %v, want %v", k, m[k], v)
+		}
+	}
+	if errs, ok := m["errors"].([]any); !ok || len(errs) != 1 {
+		t.Errorf("errors = %v, want one", m["errors"])
+	}
+}
+
+func TestWrite_UnwritableMember(t *testing.T) {
+	rec := httptest.NewRecorder()
+	problem.Write(rec, problem.Problem{Status: 500, Code: "x", Members: map[string]any{"f": func() {}}})
+	if rec.Code != 500 || !json.Valid(rec.Body.Bytes()) {
+		t.Errorf("answer = %d %q, want 500 and a JSON document", rec.Code, rec.Body)
+	}
+}
