@@ -1,0 +1,287 @@
+// Package config reads the gateway's settings: a YAML file, the environment over
+// it, flags over both. Load is a pure function of the arguments, the environment
+// and the file, validates once and names every mistake with its line and field.
+// A change of settings is a restart, so a Config never changes after Load.
+package config
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+)
+
+// Bytes is a size in bytes. In the file it is an integer or a number with a unit:
+// 65536, 64KiB, 1MiB, 2GiB.
+type Bytes int64
+
+// Config holds every setting of the gateway. Default gives the values of an
+// absent setting; Load gives a Config that has been validated and is never
+// modified afterwards, so it may be read by many goroutines.
+type Config struct {
+	// ID names this gateway to specialroutes and in its own log. Default: the host
+	// name. Two gateways with one ID are counted as one by ?wait=applied.
+	ID string `yaml:"id"`
+
+	// Listen is the address of the data port, "host:port". Default ":5555".
+	Listen string `yaml:"listen"`
+
+	// Admin is the address of the admin port (health, metrics, what is in force),
+	// "host:port". It has no authentication, so it stays on the loopback interface
+	// by default: "127.0.0.1:5556".
+	Admin string `yaml:"admin"`
+
+	// Routes is the table: host and path prefix → service. At least one.
+	Routes []Route `yaml:"routes"`
+
+	// Timeouts are the time limits of every route that does not set its own.
+	Timeouts Timeouts `yaml:"timeouts"`
+
+	// Limits bound what a client may send.
+	Limits Limits `yaml:"limits"`
+
+	// SensitiveHeaders are removed from requests after routing has read them, and
+	// from answers, on every route that does not set its own. Default: none.
+	SensitiveHeaders []string `yaml:"sensitiveHeaders"`
+
+	// ExposeRoute says whether answers carry X-Route-Variant, X-Route-Reason and
+	// X-Route-Fallback. Default true.
+	ExposeRoute bool `yaml:"exposeRoute"`
+
+	// ClientLabels says whose routing headers (those that label rules name) are
+	// kept: "all", "none", or "trusted" (of peers in trustedProxies). Default "all".
+	ClientLabels ClientLabels `yaml:"clientLabels"`
+
+	// TrustedProxies are the peers, as CIDRs, whose X-Forwarded-* fields are
+	// believed and appended to. Default: none.
+	TrustedProxies []netip.Prefix `yaml:"trustedProxies"`
+
+	// Records says where the route records come from.
+	Records Records `yaml:"records"`
+
+	// Instances is the static registry: service → its instances.
+	Instances map[string][]Instance `yaml:"instances"`
+
+	// Upstream tunes the connections to instances and endpoints.
+	Upstream Upstream `yaml:"upstream"`
+
+	// Drain says how the gateway leaves.
+	Drain Drain `yaml:"drain"`
+
+	// Log says what is logged.
+	Log Log `yaml:"log"`
+}
+
+// Route leads the requests of a host and a path prefix to a service.
+type Route struct {
+	// Host is the host that the request asks for, without a port, compared without
+	// regard to case. "" (the default) is any host.
+	Host string `yaml:"host"`
+
+	// Prefix is the raw path prefix; it matches on a segment border. Required,
+	// starts with "/".
+	Prefix string `yaml:"prefix"`
+
+	// Service is the name whose record and instances answer. Required.
+	Service string `yaml:"service"`
+
+	// StripPrefix says whether the prefix is cut from the path that the upstream
+	// sees. Default true (nil).
+	StripPrefix *bool `yaml:"stripPrefix"`
+
+	// PreserveHost sends the client's Host upstream instead of the target's
+	// authority. Default false.
+	PreserveHost bool `yaml:"preserveHost"`
+
+	// SensitiveHeaders replaces the global list for this route; an empty list is
+	// none. Absent: the global list, which Load puts here.
+	SensitiveHeaders []string `yaml:"sensitiveHeaders"`
+
+	// TimeoutsSet are the time limits that this route sets itself. Absent ones are
+	// the global ones; Load puts the sum into Timeouts.
+	TimeoutsSet RouteTimeouts `yaml:"timeouts"`
+
+	// Timeouts are the limits in force: the global ones with TimeoutsSet over them.
+	Timeouts Timeouts `yaml:"-"`
+}
+
+// Strips reports whether the prefix is cut from the path that the upstream sees.
+func (r Route) Strips() bool { return r.StripPrefix == nil || *r.StripPrefix }
+
+// Timeouts are time limits. Zero means no limit, except where a field says
+// otherwise.
+type Timeouts struct {
+	// Connect bounds one connect to an instance, TLS included. Default 1s; zero is
+	// refused.
+	Connect time.Duration `yaml:"connect"`
+
+	// Response runs from the last byte of the request to the head of the answer;
+	// over it the answer is 504. Default 30s. Zero: no limit.
+	Response time.Duration `yaml:"response"`
+
+	// Idle is the longest time without a byte of a body, either way. Default 60s.
+	// Zero: no limit.
+	Idle time.Duration `yaml:"idle"`
+
+	// Tunnel is Idle for upgraded connections and text/event-stream. Default 1h.
+	// Zero: no limit.
+	Tunnel time.Duration `yaml:"tunnel"`
+
+	// Total bounds a whole request with its answer. Default zero: no limit.
+	Total time.Duration `yaml:"total"`
+
+	// Header bounds the reading of a request's head. Default 10s; zero is refused.
+	// Global only.
+	Header time.Duration `yaml:"header"`
+
+	// KeepAlive is how long a client's idle connection stays open. Default 75s;
+	// zero is refused. Global only.
+	KeepAlive time.Duration `yaml:"keepAlive"`
+}
+
+// RouteTimeouts are the time limits that a route may set for itself; nil is the
+// global one.
+type RouteTimeouts struct {
+	// Connect, Response, Idle, Tunnel and Total are as in Timeouts.
+	Connect  *time.Duration `yaml:"connect"`
+	Response *time.Duration `yaml:"response"`
+	Idle     *time.Duration `yaml:"idle"`
+	Tunnel   *time.Duration `yaml:"tunnel"`
+	Total    *time.Duration `yaml:"total"`
+}
+
+// over returns the global limits with those that the route sets over them.
+func (r RouteTimeouts) over(global Timeouts) Timeouts {
+	t := global
+	for _, f := range []struct {
+		to   *time.Duration
+		from *time.Duration
+	}{
+		{&t.Connect, r.Connect},
+		{&t.Response, r.Response},
+		{&t.Idle, r.Idle},
+		{&t.Tunnel, r.Tunnel},
+		{&t.Total, r.Total},
+	} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	return t
+}
+
+// Limits bound what a client may send.
+type Limits struct {
+	// HeaderBytes is the longest head of a request; over it the answer is 431.
+	// Default 64KiB; zero is refused.
+	HeaderBytes Bytes `yaml:"headerBytes"`
+
+	// HeaderFields is the largest number of header fields; over it the answer is
+	// 431. Default 100; zero is refused.
+	HeaderFields int `yaml:"headerFields"`
+
+	// BodyBytes is the longest body; over it the answer is 413. Default zero: no
+	// limit.
+	BodyBytes Bytes `yaml:"bodyBytes"`
+}
+
+// ClientLabels says whose routing headers are kept.
+type ClientLabels string
+
+// The values of ClientLabels.
+const (
+	ClientLabelsAll     ClientLabels = "all"     // every client's
+	ClientLabelsNone    ClientLabels = "none"    // nobody's: they are removed
+	ClientLabelsTrusted ClientLabels = "trusted" // those of peers in TrustedProxies
+)
+
+// Records says where the route records come from.
+type Records struct {
+	// URLs are the base URLs of specialroutes, asked in turn. Default
+	// "http://127.0.0.1:8910".
+	URLs []string `yaml:"urls"`
+
+	// TokenFile holds the token that is sent, alone in the file. Default "": none.
+	TokenFile string `yaml:"tokenFile"`
+
+	// CAFile holds the certificates (PEM) that specialroutes' certificate is
+	// checked against. Default "": those of the system.
+	CAFile string `yaml:"caFile"`
+
+	// File keeps the last good records on disk, for a start without specialroutes.
+	// Default "": none are kept.
+	File string `yaml:"file"`
+}
+
+// Instance is one running copy of a service in the static registry.
+type Instance struct {
+	// ID names the instance, unique in its service. Default: the address.
+	ID string `yaml:"id"`
+
+	// Address is "host:port". Required.
+	Address string `yaml:"address"`
+
+	// Labels are the labels that the instance carries. Default: none.
+	Labels map[string]string `yaml:"labels"`
+}
+
+// Upstream tunes the connections to instances and endpoints.
+type Upstream struct {
+	// IdleTimeout is how long an idle upstream connection is kept. It belongs below
+	// the upstreams' own keep-alive time. Default 30s; zero is refused.
+	IdleTimeout time.Duration `yaml:"idleTimeout"`
+
+	// MaxIdlePerTarget is the number of idle connections kept for one target.
+	// Default 256; zero is refused.
+	MaxIdlePerTarget int `yaml:"maxIdlePerTarget"`
+
+	// AllowLinkLocal permits endpoints with link-local and metadata addresses.
+	// Default false.
+	AllowLinkLocal bool `yaml:"allowLinkLocal"`
+}
+
+// Drain says how the gateway leaves after SIGTERM.
+type Drain struct {
+	// Delay is how long connections are still accepted while /readyz says 503, so
+	// that a balancer in front sees it. Default 5s. Zero: none.
+	Delay time.Duration `yaml:"delay"`
+
+	// Limit is how long requests in flight may take after that; over it they are
+	// cut and the exit code is 1. Default 30s. Zero: all are cut at once.
+	Limit time.Duration `yaml:"limit"`
+}
+
+// Log says what is logged: events to standard error, one line per request to
+// standard output.
+type Log struct {
+	// Level is the least level of the events that are logged: "debug", "info",
+	// "warn" or "error". Default "info".
+	Level slog.Level `yaml:"level"`
+
+	// Access says whether requests are logged. Default true.
+	Access bool `yaml:"access"`
+}
+
+// Default returns the settings of a gateway whose file says nothing; ID is left
+// empty, for Load fills in the host name. It lacks routes, so it is not valid
+// yet.
+func Default() Config {
+	return Config{
+		Listen: ":5555",
+		Admin:  "127.0.0.1:5556",
+		Timeouts: Timeouts{
+			Connect:   time.Second,
+			Response:  30 * time.Second,
+			Idle:      60 * time.Second,
+			Tunnel:    time.Hour,
+			Header:    10 * time.Second,
+			KeepAlive: 75 * time.Second,
+		},
+		Limits:       Limits{HeaderBytes: 64 << 10, HeaderFields: 100},
+		ExposeRoute:  true,
+		ClientLabels: ClientLabelsAll,
+		Records:      Records{URLs: []string{"http://127.0.0.1:8910"}},
+		Upstream:     Upstream{IdleTimeout: 30 * time.Second, MaxIdlePerTarget: 256},
+		Drain:        Drain{Delay: 5 * time.Second, Limit: 30 * time.Second},
+		Log:          Log{Level: slog.LevelInfo, Access: true},
+	}
+}
