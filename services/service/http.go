@@ -1,0 +1,33 @@
+package service
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// The limits of HTTPServer. There is none on the whole of a request or answer: it
+// would end streams and long uploads that are well. Whoever knows a limit on
+// those sets it where it is known.
+const (
+	ReadHeaderTimeout = 10 * time.Second
+	IdleTimeout       = 75 * time.Second
+	MaxHeaderBytes    = 64 << 10
+)
+
+// HTTPServer returns a server for h with limits on heads and idle connections.
+// Its fields may be changed before it serves.
+func HTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: ReadHeaderTimeout,
+		IdleTimeout:       IdleTimeout,
+		MaxHeaderBytes:    MaxHeaderBytes,
+	}
+}
+
+// NewLogger returns a logger of JSON lines to w, each with the service's name.
+func NewLogger(w io.Writer, level slog.Level, service string) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})).With("service", service)
+}

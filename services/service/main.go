@@ -1,0 +1,38 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// forceGrace is what the program has after a second signal to close its ports and
+// write its last line.
+const forceGrace = time.Second
+
+// Main is the whole of a program's main function. The context of run ends with
+// the first SIGINT or SIGTERM; the second one is sent on force (for
+// Options.Force), and ends the process in any case a second later. An error of
+// run is printed and makes the exit code 1.
+func Main(name string, run func(ctx context.Context, args, environ []string, stderr io.Writer, force <-chan os.Signal) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	force := make(chan os.Signal, 1)
+	go func() { // lives as long as the process
+		<-signals
+		cancel()
+		force <- <-signals
+		time.Sleep(forceGrace)
+		fmt.Fprintln(os.Stderr, name+": ended by a second signal")
+		os.Exit(1)
+	}()
+	if err := run(ctx, os.Args[1:], os.Environ(), os.Stderr, force); err != nil {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
