@@ -8,6 +8,11 @@ import (
 	"time"
 )
 
+// cutGrace is what remains of the limit after a second signal: enough for a
+// connection whose request is answered to be closed, so that an idle process does
+// not claim to have cut something.
+const cutGrace = 100 * time.Millisecond
+
 // drain stops what start has started and returns what went wrong on the way.
 func (r *runner) drain() error {
 	r.draining.Begin()
@@ -15,8 +20,12 @@ func (r *runner) drain() error {
 	defer stop()
 	wait(hurry, r.o.Drain.Delay)
 
-	limit, cancel := context.WithTimeout(hurry, r.limit())
+	limit, cancel := context.WithTimeout(context.WithoutCancel(r.requests), r.limit())
 	defer cancel()
+	defer context.AfterFunc(hurry, func() {
+		wait(limit, cutGrace)
+		cancel()
+	})()
 	err := r.shutdown(limit, false)
 	if waitErr := r.draining.wait(limit); err == nil && waitErr != nil {
 		err = waitErr
@@ -30,7 +39,7 @@ func (r *runner) drain() error {
 
 	r.cut()
 	r.stopBackground()
-	errs := []error{err, r.join(hurry)}
+	errs := []error{err, r.join()}
 	for {
 		select {
 		case failure := <-r.failed:
@@ -80,9 +89,7 @@ func (r *runner) shutdown(ctx context.Context, late bool) error {
 }
 
 // join waits for the goroutines of start.
-func (r *runner) join(hurry context.Context) error {
-	ctx, cancel := context.WithTimeout(hurry, backgroundLimit)
-	defer cancel()
+func (r *runner) join() error {
 	done := make(chan struct{})
 	go func() { // ends with the goroutines that it waits for
 		r.running.Wait()
@@ -91,13 +98,7 @@ func (r *runner) join(hurry context.Context) error {
 	select {
 	case <-done:
 		return nil
-	case <-ctx.Done():
-	}
-	// After a hurry there may have been no time to look.
-	select {
-	case <-done:
-		return nil
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(backgroundLimit):
 		return errors.New("a background function did not end")
 	}
 }

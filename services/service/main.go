@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,15 +24,20 @@ func Main(name string, run func(ctx context.Context, args, environ []string, std
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	force := make(chan os.Signal, 1)
+	var ended atomic.Bool
 	go func() { // lives as long as the process
 		<-signals
 		cancel()
 		force <- <-signals
 		time.Sleep(forceGrace)
-		fmt.Fprintln(os.Stderr, name+": ended by a second signal")
-		os.Exit(1)
+		if !ended.Load() {
+			fmt.Fprintln(os.Stderr, name+": ended by a second signal")
+			os.Exit(1)
+		}
 	}()
-	if err := run(ctx, os.Args[1:], os.Environ(), os.Stderr, force); err != nil {
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stderr, force)
+	ended.Store(true)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(1)
 	}

@@ -59,7 +59,8 @@ const (
 	defaultDrainLimit = 30 * time.Second
 
 	// backgroundLimit bounds the wait for background functions after their
-	// context has ended. They have nothing left to serve then.
+	// context has ended. They have nothing left to serve then. After a second
+	// signal Main does not wait even for that.
 	backgroundLimit = 5 * time.Second
 )
 
