@@ -16,21 +16,31 @@ const (
 // onUnavailable for services without a record of their own.
 const Wildcard = "*"
 
+// Limits of a record, as docs/routing.md states them.
+const (
+	MaxVariants   = 16
+	MaxRules      = 64
+	MaxLabelRules = 16
+	MaxWeightSum  = 1<<31 - 1
+)
+
 // Record is a service's route record as it is written down: the JSON document of
-// the admin API, the store and the change feed. A pointer is nil where the member
-// is absent, because absent and empty differ. Validate says whether it may be
-// used; Compile turns it into what Decide needs.
+// the admin API, the store and the change feed. A nil pointer, slice or map is an
+// absent member; absent and empty differ, and writing a record that was read
+// gives the members that were there. Validate says whether it may be used;
+// Compile turns it into what Decide needs. Treat a record as a value: whoever
+// changes one changes a Clone.
 type Record struct {
-	Service       string       `json:"service"`
-	Active        *bool        `json:"active,omitempty"`
-	Variants      []Variant    `json:"variants,omitempty"`
-	Default       *string      `json:"default,omitempty"`
-	Rules         []Rule       `json:"rules,omitempty"`
-	Sticky        *Sticky      `json:"sticky,omitempty"`
-	OnUnavailable *string      `json:"onUnavailable,omitempty"`
-	LabelRules    *[]LabelRule `json:"labelRules,omitempty"`
-	Owner         *string      `json:"owner,omitempty"`
-	Ends          *string      `json:"ends,omitempty"` // a date, YYYY-MM-DD
+	Service       string      `json:"service"`
+	Active        *bool       `json:"active,omitzero"`
+	Variants      []Variant   `json:"variants,omitzero"`
+	Default       *string     `json:"default,omitzero"`
+	Rules         []Rule      `json:"rules,omitzero"`
+	Sticky        *Sticky     `json:"sticky,omitzero"`
+	OnUnavailable *string     `json:"onUnavailable,omitzero"`
+	LabelRules    []LabelRule `json:"labelRules,omitzero"`
+	Owner         *string     `json:"owner,omitzero"`
+	Ends          *string     `json:"ends,omitzero"` // a date, YYYY-MM-DD
 }
 
 // Variant is one of the competing versions of a service. With neither Endpoint,
@@ -38,47 +48,73 @@ type Record struct {
 // selector claims.
 type Variant struct {
 	Name     string            `json:"name"`
-	Weight   *int64            `json:"weight,omitempty"` // its part of the sum of weights
-	Endpoint *string           `json:"endpoint,omitempty"`
-	Service  *string           `json:"service,omitempty"`
-	Selector map[string]string `json:"selector,omitempty"`
+	Weight   *int64            `json:"weight,omitzero"` // its part of the sum of weights
+	Endpoint *string           `json:"endpoint,omitzero"`
+	Service  *string           `json:"service,omitzero"`
+	Selector map[string]string `json:"selector,omitzero"`
 }
 
 // Rule leads requests that match all of Match to one variant, or to a split of
-// their own.
+// their own. Exactly one of Variant and Weights is set.
 type Rule struct {
 	Name    string           `json:"name"`
 	Match   []Match          `json:"match"`
-	Variant *string          `json:"variant,omitempty"`
-	Weights map[string]int64 `json:"weights,omitempty"`
+	Variant *string          `json:"variant,omitzero"`
+	Weights map[string]int64 `json:"weights,omitzero"`
 }
 
+// What a Match reads (Match.On).
+const (
+	OnHeader = "header"
+	OnCookie = "cookie"
+	OnQuery  = "query"
+	OnPath   = "path"
+	OnMethod = "method"
+	OnClient = "client"
+)
+
 // Match is one condition on a request. Exactly one of the tests In, Prefix,
-// Regex, CIDR and Present is set.
+// Regex, CIDR and Present is set. Name is the header, cookie or parameter, and
+// absent for the other kinds.
 type Match struct {
-	On      string    `json:"on"` // header, cookie, query, path, method or client
-	Name    *string   `json:"name,omitempty"`
-	In      *[]string `json:"in,omitempty"`
-	Prefix  *string   `json:"prefix,omitempty"`
-	Regex   *string   `json:"regex,omitempty"` // RE2, over the whole value
-	CIDR    *string   `json:"cidr,omitempty"`
-	Present *bool     `json:"present,omitempty"`
+	On      string   `json:"on"`
+	Name    *string  `json:"name,omitzero"`
+	In      []string `json:"in,omitzero"`
+	Prefix  *string  `json:"prefix,omitzero"`
+	Regex   *string  `json:"regex,omitzero"` // RE2, over the whole value
+	CIDR    *string  `json:"cidr,omitzero"`
+	Present *bool    `json:"present,omitzero"`
 }
+
+// Where a sticky key comes from (Sticky.By).
+const (
+	ByHeader        = "header"
+	ByCookie        = "cookie"
+	ByQuery         = "query"
+	ByClient        = "client"
+	ByGatewayCookie = "gateway-cookie"
+)
+
+// What happens to a request without a key (Sticky.Missing).
+const (
+	MissingDraw    = "draw"    // it draws; the same as an absent member
+	MissingDefault = "default" // the default variant answers
+)
 
 // Sticky makes the split follow a key instead of a draw.
 type Sticky struct {
-	By      string  `json:"by"` // header, cookie, query, client or gateway-cookie
-	Name    *string `json:"name,omitempty"`
-	Salt    string  `json:"salt,omitempty"`
-	Missing *string `json:"missing,omitempty"` // draw or default
-	MaxAge  *int64  `json:"maxAge,omitempty"`  // seconds, of the gateway's cookie
+	By      string  `json:"by"`
+	Name    *string `json:"name,omitzero"`
+	Salt    *string `json:"salt,omitzero"` // absent is the same as empty
+	Missing *string `json:"missing,omitzero"`
+	MaxAge  *int64  `json:"maxAge,omitzero"` // seconds, of the gateway's cookie
 }
 
 // LabelRule narrows a variant's instances by a label that the request names.
 type LabelRule struct {
 	Header   string   `json:"header"`
 	Label    string   `json:"label"`
-	Mode     string   `json:"mode"`               // exact, symmetric or lenient
-	Fallback *string  `json:"fallback,omitempty"` // none, unlabelled or any
-	Guard    []string `json:"guard,omitempty"`    // CIDRs
+	Mode     string   `json:"mode"`              // a LabelMode
+	Fallback *string  `json:"fallback,omitzero"` // a LabelFallback; absent is none
+	Guard    []string `json:"guard,omitzero"`    // CIDRs
 }
