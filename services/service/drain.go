@@ -8,10 +8,17 @@ import (
 	"time"
 )
 
-// cutGrace is what remains of the limit after a second signal: enough for a
-// connection whose request is answered to be closed, so that an idle process does
-// not claim to have cut something.
-const cutGrace = 100 * time.Millisecond
+const (
+	// cutGrace is the least that is left for closing what is idle, also after a
+	// second signal: a process that has answered everything must not claim to have
+	// cut something.
+	cutGrace = 100 * time.Millisecond
+
+	// backgroundLimit bounds the wait for background functions after their context
+	// has ended. They have nothing left to serve then. After a second signal Main
+	// does not wait even for that.
+	backgroundLimit = 5 * time.Second
+)
 
 // drain stops what start has started and returns what went wrong on the way.
 func (r *runner) drain() error {
@@ -20,7 +27,7 @@ func (r *runner) drain() error {
 	defer stop()
 	wait(hurry, r.o.Drain.Delay)
 
-	limit, cancel := context.WithTimeout(context.WithoutCancel(r.requests), r.limit())
+	limit, cancel := context.WithTimeout(context.WithoutCancel(r.requests), max(r.o.Drain.Limit, cutGrace))
 	defer cancel()
 	defer context.AfterFunc(hurry, func() {
 		wait(limit, cutGrace)

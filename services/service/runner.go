@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // runner is one call of Run.
@@ -56,13 +55,6 @@ func newRunner(ctx context.Context, o Options) *runner {
 func (r *runner) release() {
 	r.cut()
 	r.stopBackground()
-}
-
-func (r *runner) limit() time.Duration {
-	if r.o.Drain.Limit > 0 {
-		return r.o.Drain.Limit
-	}
-	return defaultDrainLimit
 }
 
 // listen opens every port that need not wait. If one fails, none stays open.

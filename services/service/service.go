@@ -51,18 +51,15 @@ type DrainTimes struct {
 	// given up, so that whoever balances over this process can notice. 0 is none.
 	Delay time.Duration
 
-	// Limit is how long requests in flight may take after that. 0 is 30 s.
+	// Limit is how long requests in flight may take after that. 0 cuts them at
+	// once.
 	Limit time.Duration
 }
 
-const (
-	defaultDrainLimit = 30 * time.Second
-
-	// backgroundLimit bounds the wait for background functions after their
-	// context has ended. They have nothing left to serve then. After a second
-	// signal Main does not wait even for that.
-	backgroundLimit = 5 * time.Second
-)
+// DefaultDrain returns the waits of a process that is not told otherwise.
+func DefaultDrain() DrainTimes {
+	return DrainTimes{Delay: 5 * time.Second, Limit: 30 * time.Second}
+}
 
 // Options is what Run runs.
 type Options struct {
@@ -109,7 +106,7 @@ func Run(ctx context.Context, o Options) error {
 	var cause error
 	select {
 	case <-ctx.Done():
-		r.log.Info("stopping", "delay", o.Drain.Delay.String(), "limit", r.limit().String())
+		r.log.Info("stopping", "delay", o.Drain.Delay.String(), "limit", o.Drain.Limit.String())
 	case cause = <-r.failed:
 		r.log.Error("stopping after a failure", "error", cause)
 	}

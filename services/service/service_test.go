@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"specialroutes.example/services/service"
 )
@@ -27,6 +28,7 @@ type running struct {
 func run(t *testing.T, o service.Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	o.Drain.Limit = 20 * time.Second
 	r := &running{stop: cancel, result: make(chan error, 1), listen: make(chan string, len(o.Endpoints))}
 	o.OnListen = func(name string, addr net.Addr) { r.listen <- name + " " + addr.String() }
 	var done sync.WaitGroup
