@@ -197,8 +197,8 @@ const (
 // Records says where the route records come from.
 type Records struct {
 	// URLs are the base URLs of specialroutes, asked in turn. Default
-	// "http://127.0.0.1:8910".
-	URLs []string `yaml:"urls"`
+	// "http://127.0.0.1:8910"; an empty list is refused.
+	URLs []string `yaml:"url"`
 
 	// TokenFile holds the token that is sent, alone in the file. Default "": none.
 	TokenFile string `yaml:"tokenFile"`
