@@ -30,7 +30,7 @@ func Compile(r, base *Record, opts ...Option) (*Route, error) {
 		t := Target{Name: v.Name, Weight: *v.Weight}
 		if v.Endpoint != nil {
 			t.Endpoint = *v.Endpoint
-			t.URL, _ = parseBaseURL(*v.Endpoint)
+			t.URL, _ = parseEndpoint(*v.Endpoint, optionsOf(opts))
 		}
 		if v.Name == *r.Default {
 			rt.def = i

@@ -15,15 +15,6 @@ type Target struct {
 	Except   [][]Label // selectors whose instances are not its own (only without a place)
 }
 
-// BaseURL is an endpoint taken apart. No part is ever encoded or decoded.
-type BaseURL struct {
-	Scheme    string // http or https
-	Authority string // host and optional port as written: the Host header
-	Address   string // host and port in lower case, to dial; IPv6 in brackets
-	Host      string // host alone in lower case, without brackets: the TLS name
-	Path      string // put before the rest of the path; "" or "/base", no slash at the end
-}
-
 // Route is a compiled record. It is immutable and safe for concurrent use. All
 // methods may be called on a nil *Route, which is a service without a record and
 // without a wildcard record: one variant, the service's own instances.
