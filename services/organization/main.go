@@ -1,0 +1,28 @@
+package organization
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"specialroutes.example/services/internal/demo"
+	"specialroutes.example/services/service"
+)
+
+// Main is the main function of an organization service's binary. The name is that
+// of the instance; listen is the address and prefix the text before contact names,
+// where LISTEN and PREFIX do not say otherwise. The other variables are those of
+// every demo service: INSTANCE, LANE_HEADERS, DRAIN_DELAY, DRAIN_LIMIT, LOG_LEVEL.
+func Main(name, listen, prefix string) {
+	service.Main(name, func(ctx context.Context, args, environ []string, stderr io.Writer, force <-chan os.Signal) error {
+		env := demo.Environment(environ)
+		settings, err := demo.Load(env, demo.Settings{
+			Name: name, Listen: listen, Instance: name, Drain: service.DefaultDrain(),
+		})
+		if err != nil {
+			return err
+		}
+		api := NewHandler(env.Text("PREFIX", prefix), Seed())
+		return demo.Process{Settings: settings, Args: args, Stderr: stderr, Force: force}.Run(ctx, api)
+	})
+}
