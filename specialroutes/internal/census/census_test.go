@@ -1,0 +1,89 @@
+package census_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"specialroutes.example/specialroutes/internal/census"
+	"specialroutes.example/specialroutes/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// table is a store of which only List is asked.
+type table struct {
+	records []store.Stored // by name
+	err     error
+}
+
+func (t *table) List(_ context.Context, after string, limit int) ([]store.Stored, error) {
+	rest := t.records
+	for len(rest) > 0 && rest[0].Service <= after {
+		rest = rest[1:]
+	}
+	return slices.Clone(rest[:min(limit, len(rest))]), t.err
+}
+
+func TestCensusCountsOverAllPagesAndNamesWhatIsBrokenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logs bytes.Buffer
+		tab := &table{err: store.ErrUnavailable}
+		for i := range 2500 {
+			s := store.Stored{Service: fmt.Sprintf("s%04d", i)}
+			if i%1000 == 7 {
+				s.Broken = "a reason"
+			}
+			tab.records = append(tab.records, s)
+		}
+		registry := prometheus.NewRegistry()
+		c := census.New(tab, slog.New(slog.NewTextHandler(&logs, nil)), registry)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx) }()
+
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		expect(t, registry, "")
+		tab.err = nil // the first count comes soon after the database does
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		expect(t, registry, counts(3, 2497))
+		tab.records[7].Broken = ""
+		time.Sleep(3 * census.Interval)
+		synctest.Wait()
+		expect(t, registry, counts(2, 2498))
+		if got := strings.Count(logs.String(), "a reason"); got != 3 {
+			t.Errorf("the log names %d broken records, want each of 3 once: %s", got, &logs)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+func counts(broken, good int) string {
+	return fmt.Sprintf(`# HELP specialroutes_records Route records by state; a broken one cannot be used. Counted every 30 s.
+# TYPE specialroutes_records gauge
+specialroutes_records{state="broken"} %d
+specialroutes_records{state="good"} %d
+`, broken, good)
+}
+
+func expect(t *testing.T, r *prometheus.Registry, want string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(r, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
