@@ -1,0 +1,46 @@
+// Package registry knows the instances of the moment. Adapters follow a source of
+// them (consul) or list what the configuration says (static); a request reads one
+// immutable snapshot and waits for nobody.
+package registry
+
+import "time"
+
+// Instance is one running copy of a service. It is immutable once it is in a
+// snapshot, and the same pointer stays in later snapshots while nothing about the
+// instance changes.
+type Instance struct {
+	ID      string // unique in its service
+	Service string
+	Address string // host:port, an IPv6 host in brackets
+	ByName  bool   // the host is a name, so no network is known to hold it
+	Labels  map[string]string
+}
+
+// Registry is a source of instances. All methods are safe for concurrent use.
+type Registry interface {
+	// Load returns the snapshot in force. It never blocks and never returns nil.
+	Load() *Snapshot
+
+	// Ready is closed when every service of the gateway's table has had one good
+	// answer, be it that it has no instances.
+	Ready() <-chan struct{}
+
+	// Status says where the instances come from.
+	Status() Status
+}
+
+// Source says where data in force come from.
+type Source string
+
+// The sources, as /readyz names them.
+const (
+	Live Source = "live" // from the registry itself
+	File Source = "file" // from the file of the last good state
+	None Source = "none" // nothing is known yet
+)
+
+// Status is the state of a registry.
+type Status struct {
+	Source Source
+	Since  time.Time // when the data were last known to be right; zero: always
+}
