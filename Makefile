@@ -1,0 +1,54 @@
+# What can be done with this tree; `make` alone lists it.
+
+MODULES := gateway migrations orgservice-new orgservice-old services specialroutes
+PACKAGES := $(MODULES:%=./%/...)
+GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# The end-to-end tests build and start the other modules' programs, whose sources
+# go's test cache does not see: they are run anew each time, and by themselves.
+END_TO_END := ./services/estate/...
+
+.PHONY: help
+help: ## List these commands
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Build and start the whole estate here and count OLD and NEW; Ctrl-C stops it
+	go run ./services/cmd/estate
+
+.PHONY: build
+build: ## Build all programs into bin/
+	go build -o bin/ $(PACKAGES)
+
+.PHONY: test
+test: ## Run all tests with the race detector, with a PostgreSQL server of their own
+	go run ./services/cmd/withpostgres -- $(MAKE) --keep-going test-units test-end-to-end
+
+# These two expect TEST_DATABASE_URL; without it the tests that need it are skipped.
+.PHONY: test-units test-end-to-end
+test-units:
+	packages=$$(go list $(PACKAGES)) && \
+	go test -race -timeout=15m $$(echo "$$packages" | grep -v /services/estate)
+
+test-end-to-end:
+	go test -race -timeout=30m -count=1 $(END_TO_END)
+
+.PHONY: lint
+lint: lint-format lint-tidy lint-vet lint-rules ## Check format, go.mod files, and the rules of .golangci.yml
+
+.PHONY: lint-format lint-tidy lint-vet lint-rules
+lint-format:
+	@unformatted=$$(gofmt -l $(MODULES)); test -z "$$unformatted" || { echo "gofmt -w these:"; echo "$$unformatted"; exit 1; }
+
+lint-tidy:
+	@for module in $(MODULES); do \
+	  (cd $$module && GOWORK=off go mod tidy -diff) || { echo "go mod tidy in $$module"; exit 1; }; \
+	done
+
+# Twice: the demo is promised for macOS as well.
+lint-vet:
+	go vet $(PACKAGES)
+	GOOS=darwin go vet $(PACKAGES)
+
+lint-rules:
+	$(GOLANGCI_LINT) run $(PACKAGES)
