@@ -17,8 +17,8 @@ const (
 	// maxBody bounds a document that is sent to a demo service.
 	maxBody = 64 << 10
 
-	// maxID bounds an ID in a path, in bytes.
-	maxID = 128
+	// MaxID bounds an ID, in bytes.
+	MaxID = 128
 )
 
 // Read decodes a request's body into v. Its errors are Failures.
@@ -65,8 +65,8 @@ func Write(w http.ResponseWriter, status int, v any) error {
 // PathID returns the ID of a path's part, any text of at most 128 bytes.
 func PathID(req *http.Request, part string) (string, error) {
 	id := req.PathValue(part)
-	if len(id) > maxID {
-		f := Fail(http.StatusBadRequest, "invalid_id", "an ID has at most "+strconv.Itoa(maxID)+" bytes")
+	if len(id) > MaxID {
+		f := Fail(http.StatusBadRequest, "invalid_id", "an ID has at most "+strconv.Itoa(MaxID)+" bytes")
 		f.Errors = []problem.FieldError{{Pointer: part, Detail: "is too long"}}
 		return "", f
 	}
