@@ -53,23 +53,88 @@ func (rt *Route) Decide(req *Request, draw func(sum int64) int64) Decision {
 // for Decide.
 func (rt *Route) decide(req *Request, draw func(sum int64) int64, tr *trace) Decision {
 	if rt == nil || !rt.hasRecord {
+		tr.taken(stepRecord, "the service has no record: its own instances")
 		return Decision{Kind: KindNoRecord}
 	}
 	if !rt.active {
+		tr.taken(stepActive, "the record is switched off: the default variant")
 		return Decision{Variant: rt.def, Kind: KindInactive}
 	}
+	tr.passed(stepActive, "the record is active")
 	if req.Override != "" {
 		if i, ok := rt.VariantNamed(req.Override); ok {
+			tr.taken(stepOverride, "a verified override asks for the variant")
 			return Decision{Variant: i, Kind: KindOverride}
 		}
 	}
+	tr.passedOverride(req)
 	if len(rt.rules) == 0 && rt.sticky == nil {
-		return Decision{Variant: rt.split.at(draw(rt.split.sum)), Kind: KindDraw}
+		return Decision{Variant: rt.drawn(&rt.split, draw, tr), Kind: KindDraw}
 	}
 	return rt.decideByRequest(req, draw, tr)
 }
 
-// decideByRequest is the part of the decision that reads the request.
+// decideByRequest is the part of the decision that reads more of the request. Its
+// memory is on its own stack, so that records without rules do not pay for it.
 func (rt *Route) decideByRequest(req *Request, draw func(sum int64) int64, tr *trace) Decision {
-	return Decision{Variant: rt.split.at(draw(rt.split.sum)), Kind: KindDraw}
+	var mem scratch
+	r := reading{
+		req: req, names: &rt.reads,
+		headers: room(mem.headers[:], len(rt.reads.headers)),
+		cookies: room(mem.cookies[:], len(rt.reads.cookies)),
+		queries: room(mem.queries[:], len(rt.reads.queries)),
+	}
+	for i := range rt.rules {
+		u := &rt.rules[i]
+		if failed := u.firstFailing(&r); failed >= 0 {
+			tr.passedRule(u, failed, &r)
+			continue
+		}
+		d := Decision{Variant: u.variant, Kind: KindRule, Rule: u.name}
+		tr.takenRule(u)
+		if u.split != nil {
+			d.Variant, _, d.NeedsKey = rt.divide(u.split, &r, draw, tr)
+		}
+		return d
+	}
+	variant, kind, needsKey := rt.divide(&rt.split, &r, draw, tr)
+	return Decision{Variant: variant, Kind: kind, NeedsKey: needsKey}
+}
+
+// room returns n elements, of few when it has so many.
+func room[T any](few []T, n int) []T {
+	if n > len(few) {
+		return make([]T, n)
+	}
+	return few[:n]
+}
+
+// divide chooses a variant of s by the request's key, or by the draw when the
+// record is not sticky.
+func (rt *Route) divide(s *split, r *reading, draw func(sum int64) int64, tr *trace) (variant int, kind Kind, needsKey bool) {
+	if rt.sticky == nil {
+		return rt.drawn(s, draw, tr), KindDraw, false
+	}
+	var buf keyBuffer
+	b, ok := rt.sticky.appendKey(append(buf[:0], rt.keyPrefix...), r)
+	needsKey = !ok && rt.sticky.from == fromGatewayCookie
+	switch {
+	case ok:
+		variant = s.choose(b, rt.targets)
+		tr.takenKey(rt.sticky, rt.targets[variant].Name)
+		return variant, KindSticky, false
+	case rt.sticky.missingDefault:
+		tr.takenMissing(rt.sticky)
+		return rt.def, KindSticky, needsKey
+	default:
+		tr.passedKey(rt.sticky)
+		return rt.drawn(s, draw, tr), KindDraw, needsKey
+	}
+}
+
+// drawn chooses a variant of s by the draw.
+func (rt *Route) drawn(s *split, draw func(sum int64) int64, tr *trace) int {
+	v := draw(s.sum)
+	tr.takenDraw(v, s.sum)
+	return s.at(v)
 }

@@ -19,18 +19,38 @@ type Target struct {
 // methods may be called on a nil *Route, which is a service without a record and
 // without a wildcard record: one variant, the service's own instances.
 type Route struct {
-	service       string
 	hasRecord     bool
 	active        bool
 	targets       []Target
-	def           int
+	def           int // index of the default variant
 	split         split
 	rules         []rule
 	sticky        *stickyKey
+	keyPrefix     string // what is hashed before a key: service NUL salt NUL
+	reads         reads
 	onUnavailable string
 	labels        []LabelFilter
 	headers       []string
 	vary          []string
+}
+
+// rule is a compiled Rule.
+type rule struct {
+	name    string
+	matches []matcher
+	variant int    // unless split is there
+	split   *split // nil: variant
+}
+
+// firstFailing returns the index of the first match that does not hold, -1 when
+// all do.
+func (u *rule) firstFailing(r *reading) int {
+	for i := range u.matches {
+		if !u.matches[i].holds(r) {
+			return i
+		}
+	}
+	return -1
 }
 
 var noRecord = []Target{{Name: DefaultName}}
@@ -109,6 +129,3 @@ func (rt *Route) Vary() []string {
 	}
 	return rt.vary
 }
-
-type rule struct{}
-type stickyKey struct{}

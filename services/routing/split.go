@@ -1,10 +1,13 @@
 package routing
 
+import "slices"
+
 // split divides the numbers 1..sum among variants in proportion to their
 // weights. It is immutable.
 type split struct {
-	sum    int64
-	shares []share // the default variant first, then record order; weight > 0
+	sum     int64
+	shares  []share // the default variant first, then record order; weight > 0
+	inOrder []share // the same in record order
 }
 
 // share is one variant's interval: it ends at upTo and begins after the one
@@ -32,6 +35,8 @@ func newSplit(weights []int64, def int) split {
 			add(i)
 		}
 	}
+	s.inOrder = slices.Clone(s.shares)
+	slices.SortFunc(s.inOrder, func(a, b share) int { return a.variant - b.variant })
 	return s
 }
 

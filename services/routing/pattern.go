@@ -1,0 +1,55 @@
+package routing
+
+import (
+	"errors"
+	"net/netip"
+	"regexp"
+	"regexp/syntax"
+)
+
+// maxProgram is the longest program of a regex, in instructions. A short text can
+// repeat itself into millions of them, and each costs time on every request.
+const maxProgram = 5000
+
+// compileRegex compiles an RE2 expression that must match the whole of a value.
+// The error is the end of a sentence.
+func compileRegex(s string) (*regexp.Regexp, error) {
+	if s == "" || len(s) > maxValue {
+		return nil, errors.New("must have 1 to 1024 bytes")
+	}
+	tree, err := syntax.Parse(s, syntax.Perl)
+	if err != nil {
+		return nil, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
+	}
+	if prog, err := syntax.Compile(tree.Simplify()); err != nil || len(prog.Inst) > maxProgram {
+		return nil, errors.New("must be a smaller regular expression: its repetitions make it too large")
+	}
+	// The text cannot be wrapped as it stands: an open \Q would quote the end of
+	// the wrapping too. Of what was parsed, written out again, that cannot be said.
+	re, err := regexp.Compile(`\A(?:` + tree.String() + `)\z`)
+	if err != nil {
+		return nil, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
+	}
+	return re, nil
+}
+
+func regexDetail(err error) string {
+	var s *syntax.Error
+	if errors.As(err, &s) {
+		return s.Code.String()
+	}
+	return "it cannot be compiled"
+}
+
+// compileCIDR reads an address range. Addresses are compared as IPv4 wherever
+// they are, so a range of IPv4-mapped IPv6 addresses is one of IPv4 too.
+func compileCIDR(s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return netip.Prefix{}, errors.New("must be a range of addresses such as 10.0.0.0/8 or 2001:db8::/32")
+	}
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked(), nil
+}
