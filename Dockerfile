@@ -53,7 +53,7 @@ FROM base AS specialroutes
 COPY --from=build-specialroutes /out/specialroutes /
 ENV SPECIALROUTES_LISTEN=:8910
 EXPOSE 8910
-HEALTHCHECK --interval=5s --timeout=5s --start-period=30s CMD ["/specialroutes", "healthcheck"]
+HEALTHCHECK --interval=3s --timeout=5s --start-period=30s CMD ["/specialroutes", "healthcheck"]
 ENTRYPOINT ["/specialroutes"]
 
 FROM base AS gateway
@@ -61,26 +61,26 @@ COPY --from=build-gateway /out/gateway /
 # The admin port has no authentication: publish it on the loopback only.
 ENV GATEWAY_LISTEN=:5555 GATEWAY_ADMIN=:5556 GATEWAY_RECORDS_FILE=/data/records.json
 EXPOSE 5555 5556
-HEALTHCHECK --interval=5s --timeout=5s --start-period=30s CMD ["/gateway", "healthcheck"]
+HEALTHCHECK --interval=3s --timeout=5s --start-period=30s CMD ["/gateway", "healthcheck"]
 ENTRYPOINT ["/gateway"]
 
 FROM base AS orgservice-old
 COPY --from=build-orgservice-old /out/orgservice-old /
 ENV LISTEN=:8085
 EXPOSE 8085
-HEALTHCHECK --interval=5s --timeout=5s --start-period=10s CMD ["/orgservice-old", "healthcheck"]
+HEALTHCHECK --interval=3s --timeout=5s --start-period=10s CMD ["/orgservice-old", "healthcheck"]
 ENTRYPOINT ["/orgservice-old"]
 
 FROM base AS orgservice-new
 COPY --from=build-orgservice-new /out/orgservice-new /
 ENV LISTEN=:8087
 EXPOSE 8087
-HEALTHCHECK --interval=5s --timeout=5s --start-period=10s CMD ["/orgservice-new", "healthcheck"]
+HEALTHCHECK --interval=3s --timeout=5s --start-period=10s CMD ["/orgservice-new", "healthcheck"]
 ENTRYPOINT ["/orgservice-new"]
 
 FROM base AS licensingservice
 COPY --from=build-licensingservice /out/licensingservice /
 ENV LISTEN=:8080
 EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=5s --start-period=10s CMD ["/licensingservice", "healthcheck"]
+HEALTHCHECK --interval=3s --timeout=5s --start-period=10s CMD ["/licensingservice", "healthcheck"]
 ENTRYPOINT ["/licensingservice"]
