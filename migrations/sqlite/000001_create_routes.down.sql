@@ -1,0 +1,3 @@
+DROP TABLE history;
+DROP TABLE routes;
+DROP TABLE counter;

@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"specialroutes.example/migrations"
+	"specialroutes.example/specialroutes/internal/store/schema"
+)
+
+// migrationLock is the number of the advisory lock that those who migrate take. It
+// must never change: two versions that migrate at once would not see each other.
+const migrationLock = 0x7370656369616c72 // "specialr"
+
+// Migrate brings the database to this binary's schema; see schema.Up.
+func Migrate(ctx context.Context, o Options) error {
+	return MigrateWith(ctx, o, migrations.Postgres())
+}
+
+// MigrateWith is Migrate with other steps than this binary's own.
+func MigrateWith(ctx context.Context, o Options, steps fs.FS) error {
+	target, err := target(o, steps)
+	if err != nil {
+		return err
+	}
+	return schema.Up(ctx, target)
+}
+
+// MigrateDown takes the newest steps back; see schema.Down.
+func MigrateDown(ctx context.Context, o Options, steps int) error {
+	target, err := target(o, migrations.Postgres())
+	if err != nil {
+		return err
+	}
+	return schema.Down(ctx, target, steps)
+}
+
+// target describes the database on connections of their own, which schema closes.
+func target(o Options, steps fs.FS) (schema.Target, error) {
+	config, err := pgx.ParseConfig(o.URL)
+	if err != nil {
+		return schema.Target{}, fmt.Errorf("postgres: %w", errors.New(err.Error()))
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(1)
+	return schema.Target{
+		DB:          db,
+		Steps:       steps,
+		Lock:        fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, int64(migrationLock)),
+		HasVersions: `SELECT to_regclass('schema_migrations') IS NOT NULL`,
+		Log:         o.Log,
+	}, nil
+}
