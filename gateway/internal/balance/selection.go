@@ -1,0 +1,223 @@
+package balance
+
+import (
+	"slices"
+	"time"
+
+	"specialroutes.example/gateway/internal/registry"
+	"specialroutes.example/services/routing"
+)
+
+// Want is what a request asks of the balancer.
+type Want struct {
+	Service   string         // the requested one
+	Route     *routing.Route // its record; nil is none
+	Variant   int            // of Route
+	Instances *registry.Snapshot
+
+	// Pinned keeps the request at its variant: an override asks for that one, and
+	// an answer of another would be a lie.
+	Pinned bool
+}
+
+// Reason says why a variant gave way.
+type Reason string
+
+// The reasons, as X-Route-Fallback names them.
+const (
+	NoInstances Reason = "no-instances" // none is registered, or none belongs to the variant
+	Labels      Reason = "labels"       // label rules left none
+	Tripped     Reason = "tripped"      // circuits are open
+	Limit       Reason = "limit"        // requests in flight are at their limit
+	Connect     Reason = "connect"      // connects failed
+)
+
+// Connects that may fail in the wanted variant, and in the default variant when
+// some have failed before: the picked instance, one other of its variant, one of
+// the default variant.
+const (
+	connectsWanted   = 2
+	connectsFallback = 1
+)
+
+// stage is where the targets come from. Stages follow one another and never come
+// back.
+type stage uint8
+
+const (
+	wanted   stage = iota
+	fallback       // the default variant
+	anyway         // the wanted variant, whatever its circuits say
+	exhausted
+)
+
+// Selection is the targets of one request, one after the other. It is used by one
+// goroutine at a time.
+type Selection struct {
+	balancer *Balancer
+	want     Want
+	stage    stage
+	tried    []*candidate
+	room     [4]*candidate // tried, without an allocation
+	last     *Pick
+	connects [exhausted]int // that failed, by stage
+	why      Reason         // the wanted variant gave way
+}
+
+// Select begins the selection of a request's targets.
+func (b *Balancer) Select(w Want) *Selection {
+	s := &Selection{balancer: b, want: w}
+	s.tried = s.room[:0]
+	return s
+}
+
+// Next returns the first target, and after Pick.ConnectFailed the next one to
+// try: one other of the wanted variant, then the default variant's if the record
+// lets it, then the wanted variant's without regard to circuits. It returns nil
+// when there is nothing left to try.
+func (s *Selection) Next() *Pick {
+	now := s.balancer.options.Now()
+	for s.stage < exhausted {
+		if s.mayConnect() {
+			if p := s.pick(now); p != nil {
+				return p
+			}
+		}
+		s.advance(now)
+	}
+	return nil
+}
+
+// Again returns a target for a second attempt after one that was sent and not
+// answered: another one of the same variant if there is one that is available,
+// else the same.
+func (s *Selection) Again() *Pick {
+	now := s.balancer.options.Now()
+	if p := s.pick(now); p != nil {
+		return p
+	}
+	return s.newPick(s.last.candidate, false)
+}
+
+// mayConnect reports whether this stage has connects left.
+func (s *Selection) mayConnect() bool {
+	switch s.stage {
+	case fallback:
+		w := &s.want
+		if w.Pinned || w.Variant == w.Route.DefaultVariant() || w.Route.OnUnavailable() != routing.OnUnavailableDefault {
+			return false
+		}
+		if s.connects[wanted] > 0 {
+			return s.connects[fallback] < connectsFallback
+		}
+		return s.connects[fallback] < connectsWanted
+	case anyway:
+		return !s.want.Pinned && s.connects[wanted]+s.connects[anyway] < connectsWanted
+	}
+	return s.connects[wanted] < connectsWanted
+}
+
+// advance goes to the next stage, and remembers why the wanted variant gave way.
+func (s *Selection) advance(now time.Time) {
+	if s.stage == wanted {
+		s.why = s.reason(now)
+	}
+	s.stage++
+}
+
+// variant is the one whose targets the stage takes.
+func (s *Selection) variant() *routing.Target {
+	if s.stage == fallback {
+		return s.want.Route.Variant(s.want.Route.DefaultVariant())
+	}
+	return s.want.Route.Variant(s.want.Variant)
+}
+
+// pick takes a target of the stage's variant that has not been tried.
+func (s *Selection) pick(now time.Time) *Pick {
+	t := s.variant()
+	if t.URL != nil {
+		return s.enter(now, s.balancer.endpoint(t))
+	}
+	p, candidates := s.balancer.pool(s.want.Service, t, s.want.Instances)
+	if len(candidates) == 0 {
+		return nil
+	}
+	turn := p.take(len(s.tried) > 0)
+	if first := candidates[turn%len(candidates)]; len(s.tried) == 0 && s.balancer.healthy(candidates) {
+		return s.enter(now, first)
+	}
+	left := s.usable(now, candidates)
+	for i := range left {
+		if p := s.enter(now, left[(turn+i)%len(left)]); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// usable returns the candidates that this stage may still try: those that are
+// available, or before giving up the one whose circuit closes first.
+func (s *Selection) usable(now time.Time, candidates []*candidate) []*candidate {
+	var left []*candidate
+	for _, c := range candidates {
+		if !slices.Contains(s.tried, c) && (s.stage == anyway || s.balancer.available(now, c)) {
+			left = append(left, c)
+		}
+	}
+	if s.stage == anyway && len(left) > 1 {
+		left = []*candidate{slices.MinFunc(left, func(a, b *candidate) int {
+			return a.circuit.opensAt().Compare(b.circuit.opensAt())
+		})}
+	}
+	return left
+}
+
+// enter takes a candidate, nil when its circuit does not let the request in.
+func (s *Selection) enter(now time.Time, c *candidate) *Pick {
+	if slices.Contains(s.tried, c) {
+		return nil
+	}
+	if s.stage == anyway {
+		return s.newPick(c, false)
+	}
+	if s.balancer.full(c) {
+		return nil
+	}
+	ok, probe := c.circuit.enter(now)
+	if !ok {
+		return nil
+	}
+	return s.newPick(c, probe)
+}
+
+func (s *Selection) newPick(c *candidate, probe bool) *Pick {
+	c.circuit.active.Add(1)
+	if !slices.Contains(s.tried, c) {
+		s.tried = append(s.tried, c)
+	}
+	s.last = &Pick{candidate: c, Variant: s.variant(), selection: s, stage: s.stage, probe: probe}
+	return s.last
+}
+
+// healthy reports whether no candidate needs a closer look, so that the turn
+// alone decides.
+func (b *Balancer) healthy(candidates []*candidate) bool {
+	if b.trips.Load() == 0 && b.options.ActiveLimit == 0 {
+		return true
+	}
+	for _, c := range candidates {
+		if c.circuit.failures.Load() >= tripAt || b.full(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Balancer) available(now time.Time, c *candidate) bool {
+	return !b.full(c) && c.circuit.state(now) != tripped
+}
+
+func (b *Balancer) full(c *candidate) bool {
+	return b.options.ActiveLimit > 0 && c.circuit.active.Load() >= b.options.ActiveLimit
+}
