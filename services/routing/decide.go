@@ -71,12 +71,25 @@ func (rt *Route) decide(req *Request, draw func(sum int64) int64, tr *trace) Dec
 	if len(rt.rules) == 0 && rt.sticky == nil {
 		return Decision{Variant: rt.drawn(&rt.split, draw, tr), Kind: KindDraw}
 	}
-	return rt.decideByRequest(req, draw, tr)
+	if len(rt.rules) == 0 {
+		return rt.decideByKey(req, draw, tr)
+	}
+	return rt.decideByRules(req, draw, tr)
 }
 
-// decideByRequest is the part of the decision that reads more of the request. Its
-// memory is on its own stack, so that records without rules do not pay for it.
-func (rt *Route) decideByRequest(req *Request, draw func(sum int64) int64, tr *trace) Decision {
+// decideByKey is the rest of the decision for a record without rules: it reads at
+// most one thing.
+func (rt *Route) decideByKey(req *Request, draw func(sum int64) int64, tr *trace) Decision {
+	var header [1]headerLines
+	var cookie, query [1]field
+	r := reading{req: req, names: &rt.reads, headers: header[:], cookies: cookie[:], queries: query[:]}
+	variant, kind, needsKey := rt.divide(&rt.split, &r, draw, tr)
+	return Decision{Variant: variant, Kind: kind, NeedsKey: needsKey}
+}
+
+// decideByRules is the rest of the decision for a record with rules. The memory
+// for what it reads is on its own stack, so that other records do not pay for it.
+func (rt *Route) decideByRules(req *Request, draw func(sum int64) int64, tr *trace) Decision {
 	var mem scratch
 	r := reading{
 		req: req, names: &rt.reads,

@@ -1,0 +1,4 @@
+package routing
+
+// Score is the sticky formula, for its test vectors.
+var Score = score
