@@ -16,13 +16,16 @@ import (
 const forceGrace = time.Second
 
 // Main is the whole of a program's main function. The context of run ends with
-// the first SIGINT or SIGTERM; the second one is sent on force (for
-// Options.Force), and ends the process in any case a second later. An error of
-// run is printed and makes the exit code 1.
+// the first SIGINT, SIGTERM or SIGHUP, which says that the terminal is gone; the
+// second one is sent on force (for Options.Force), and ends the process in any
+// case a second later. An error of run is printed and makes the exit code 1.
 func Main(name string, run func(ctx context.Context, args, environ []string, stderr io.Writer, force <-chan os.Signal) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	force := make(chan os.Signal, 1)
 	var ended atomic.Bool
 	go func() { // lives as long as the process

@@ -1,0 +1,6 @@
+//go:build race
+
+package estate
+
+// raceDetector reports whether this program was built with the race detector.
+const raceDetector = true
