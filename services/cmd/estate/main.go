@@ -1,0 +1,123 @@
+// Command estate builds and starts the whole estate on this machine, writes the
+// book's record if there is none, and counts the calls that OLD and NEW answer
+// until it is stopped: the demo. It needs Go and nothing else.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"specialroutes.example/services/estate"
+	"specialroutes.example/services/service"
+)
+
+// stopLimit is for the processes to finish what is in flight; a second Ctrl-C
+// does not wait for it.
+const stopLimit = 35 * time.Second
+
+func main() { service.Main("estate", run) }
+
+// settings are the command's flags.
+type settings struct {
+	dir       string
+	freePorts bool
+}
+
+func run(ctx context.Context, args, _ []string, stderr io.Writer, force <-chan os.Signal) error {
+	var s settings
+	flags := flag.NewFlagSet("estate", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&s.dir, "dir", ".demo", "`directory` of the programs, logs and records")
+	flags.BoolVar(&s.freePorts, "free-ports", false, "take ports that are free instead of the documented ones")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return fmt.Errorf("arguments: %w", err)
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return demo(ctx, s, os.Stdout, force)
+}
+
+// demo is the whole of it, from the look at the ports to the stop.
+func demo(ctx context.Context, s settings, out io.Writer, force <-chan os.Signal) error {
+	if !s.freePorts {
+		if err := estate.CheckPorts(); err != nil {
+			return fmt.Errorf("%w\nnothing was started; stop what uses it, or take other ports with -free-ports", err)
+		}
+	}
+	fmt.Fprintln(out, "Building the programs …")
+	bin, err := estate.Build(ctx, filepath.Join(s.dir, "bin"))
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	e, err := estate.Start(ctx, estate.Options{Dir: s.dir, Bin: bin, FixedPorts: !s.freePorts, Output: out})
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	err = watch(ctx, e, out)
+	fmt.Fprintln(out, "\nStopping …")
+	return errors.Join(stopped(ctx, err), stop(ctx, e, force))
+}
+
+// stopped drops the errors that only say that the user has stopped us.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// watch writes the record, tells what to try, and counts until ctx ends or a
+// process does.
+func watch(ctx context.Context, e *estate.Estate, out io.Writer) error {
+	if err := ensureRecord(ctx, e, out); err != nil {
+		return err
+	}
+	tell(out, e)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan *estate.Process, 1)
+	for _, p := range e.Processes() {
+		exited := p.Exited()
+		go func() { // ends with ctx, if not before
+			select {
+			case <-exited:
+				select {
+				case ended <- p:
+				default:
+				}
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	err := count(ctx, e, out)
+	select {
+	case p := <-ended:
+		return fmt.Errorf("%s is gone, see %s", p.Name(), p.LogPath())
+	default:
+		return err
+	}
+}
+
+// stop stops the estate, at once when a second signal comes.
+func stop(ctx context.Context, e *estate.Estate, force <-chan os.Signal) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer cancel()
+	go func() { // ends with ctx
+		select {
+		case <-force:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return e.Stop(ctx)
+}
