@@ -110,7 +110,9 @@ func Run(ctx context.Context, o Options) error {
 	case cause = <-r.failed:
 		r.log.Error("stopping after a failure", "error", cause)
 	}
-	return errors.Join(cause, r.drain())
+	err := errors.Join(cause, r.drain())
+	r.log.Info("stopped", "cut", errors.Is(err, ErrCut))
+	return err
 }
 
 // ListenError is a port that could not be opened.
