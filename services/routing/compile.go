@@ -128,7 +128,7 @@ func (b *builder) except() {
 		}
 	}
 	for i := range b.rt.targets {
-		if t := &b.rt.targets[i]; t.Endpoint == "" && t.Service == "" && t.Selector == nil {
+		if t := &b.rt.targets[i]; t.isOwn() {
 			t.Except = claimed
 		}
 	}
