@@ -16,8 +16,8 @@ import (
 var (
 	// serviceName is the pattern of names in record.md.
 	serviceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	// gatewayID goes into a query, a log and a table; a host name fits.
-	gatewayID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+	// gatewayID is the pattern that specialroutes accepts; a host name fits.
+	gatewayID = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$`)
 	// headerName is a field name of RFC 9110 (token).
 	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 )
@@ -29,7 +29,7 @@ var framing = []string{"Connection", "Content-Length", "Host", "Te", "Trailer", 
 func (d *draft) validate() {
 	c := &d.config
 	if !gatewayID.MatchString(c.ID) {
-		d.mistake("id", "%q must be 1 to 128 of A-Z a-z 0-9 . _ -", c.ID)
+		d.mistake("id", "%q must be 1 to 64 of A-Z a-z 0-9 . _ -, with a letter or digit at both ends", c.ID)
 	}
 	d.address("listen", c.Listen)
 	d.address("admin", c.Admin)

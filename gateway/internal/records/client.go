@@ -1,0 +1,223 @@
+package records
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// The bounds of one exchange with specialroutes, beside those of Times.
+const (
+	dialTimeout  = 2 * time.Second
+	longestToken = 64 << 10
+	// largestProblem bounds what is read of an answer that is an error.
+	largestProblem = 64 << 10
+)
+
+// client asks specialroutes for changes. It is safe for concurrent use.
+type client struct {
+	http      *http.Client
+	gatewayID string
+	userAgent string
+	tokenFile string
+	times     Times
+	maxAnswer int64
+}
+
+// newClient reads the CA file and checks that there is a token where one is to be
+// sent, so that a wrong setting shows at the start.
+func newClient(o Options) (*client, error) {
+	transport := &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout:   dialTimeout,
+		IdleConnTimeout:       90 * time.Second,
+		DisableCompression:    true, // the bound is on what is read, not on what it unpacks to
+		MaxIdleConnsPerHost:   1,
+		ResponseHeaderTimeout: 0, // ask bounds it, for it depends on the wait
+	}
+	if o.CAFile != "" {
+		pool, err := loadCAs(o.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	c := &client{
+		http: &http.Client{
+			Transport: transport,
+			// A redirect would carry the token to wherever it points.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		gatewayID: o.GatewayID,
+		userAgent: o.UserAgent,
+		tokenFile: o.TokenFile,
+		times:     o.Times,
+		maxAnswer: o.MaxAnswer,
+	}
+	_, err := c.token()
+	return c, err
+}
+
+func loadCAs(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("records: CA file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("records: CA file %s holds no certificate in PEM", file)
+	}
+	return pool, nil
+}
+
+// token reads the token, anew for each request so that it can be replaced without
+// a restart. It is "" where no file is set.
+func (c *client) token() (string, error) {
+	if c.tokenFile == "" {
+		return "", nil
+	}
+	f, err := os.Open(c.tokenFile)
+	if err != nil {
+		return "", fmt.Errorf("records: token file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, longestToken))
+	if err != nil {
+		return "", fmt.Errorf("records: token file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("records: token file %s must hold one token and nothing else", c.tokenFile)
+	}
+	return token, nil
+}
+
+// errTooSlow is the cause of an exchange that was given up.
+var errTooSlow = errors.New("no complete answer in time")
+
+// ask makes one blocking query. It takes at most wait and Times.Slack until the
+// head of the answer, and Times.Body from there to its end.
+func (c *client) ask(ctx context.Context, base, cursor string, wait time.Duration) (*envelope, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := time.AfterFunc(wait+c.times.Slack, func() { cancel(errTooSlow) })
+	defer limit.Stop()
+
+	req, err := c.request(ctx, base, cursor, wait)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	defer res.Body.Close()
+	limit.Reset(c.times.Body)
+	if err := checkHead(res); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, c.maxAnswer+1))
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	if int64(len(text)) > c.maxAnswer {
+		return nil, fmt.Errorf("the answer is longer than %d bytes", c.maxAnswer)
+	}
+	e, err := decodeEnvelope(text)
+	if err != nil {
+		return nil, err
+	}
+	e.AsOf, e.SetAside = time.Time{}, nil // mean nothing outside the file
+	return e, nil
+}
+
+func (c *client) request(ctx context.Context, base, cursor string, wait time.Duration) (*http.Request, error) {
+	query := url.Values{"gateway": {c.gatewayID}}
+	if cursor != "" {
+		query.Set("after", cursor)
+	}
+	if wait > 0 {
+		query.Set("wait", fmt.Sprintf("%dms", wait.Milliseconds()))
+	}
+	target := strings.TrimSuffix(base, "/") + "/v1/changes?" + query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return nil, fmt.Errorf("records: %w", err)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", c.userAgent)
+	token, err := c.token()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return req, nil
+}
+
+// explain puts the cause in the place of "context canceled".
+func explain(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// checkHead refuses an answer that cannot hold an envelope.
+func checkHead(res *http.Response) error {
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if res.StatusCode != http.StatusOK {
+		return &StatusError{Status: res.StatusCode, Code: problemCode(kind, res.Body)}
+	}
+	if kind != "application/json" {
+		return fmt.Errorf("the answer is %q and not application/json", kind)
+	}
+	return nil
+}
+
+// StatusError is an answer of specialroutes, or of something in its place, that
+// is not 200.
+type StatusError struct {
+	Status int
+	Code   string // of its problem document; "" when it has none
+}
+
+// Error names the status and the code.
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("the answer is %d %s", e.Status, http.StatusText(e.Status))
+	if e.Code != "" {
+		text += " (" + e.Code + ")"
+	}
+	return text
+}
+
+// problemCode returns the code of a problem document, "" when body is none.
+func problemCode(kind string, body io.Reader) string {
+	if kind != "application/problem+json" {
+		return ""
+	}
+	text, err := io.ReadAll(io.LimitReader(body, largestProblem))
+	if err != nil {
+		return ""
+	}
+	var p struct {
+		Code string `json:"code"`
+	}
+	if json.Unmarshal(text, &p) != nil || len(p.Code) > 64 {
+		return ""
+	}
+	return p.Code
+}

@@ -1,0 +1,314 @@
+package records
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"specialroutes.example/services/routing"
+)
+
+// Times are the durations of a Follower. A zero field takes that of DefaultTimes.
+type Times struct {
+	Wait  time.Duration // how long an answer may wait for a change
+	Slack time.Duration // on top of that, until the head of the answer
+	Body  time.Duration // from there to the end of the answer
+	Grace time.Duration // after which Ready is closed without any records
+	Pause time.Duration // between the starts of two questions, at least
+	Least time.Duration // first delay after an error
+	Most  time.Duration // longest delay after errors
+	Save  time.Duration // between two writings of the file, at least
+}
+
+// DefaultTimes returns the durations of a gateway in service.
+func DefaultTimes() Times {
+	return Times{
+		Wait:  55 * time.Second,
+		Slack: 5 * time.Second,
+		Body:  60 * time.Second,
+		Grace: 10 * time.Second,
+		Pause: 50 * time.Millisecond,
+		Least: 200 * time.Millisecond,
+		Most:  5 * time.Second,
+		Save:  time.Second,
+	}
+}
+
+// DefaultMaxAnswer is the longest answer that is read, in bytes.
+const DefaultMaxAnswer = 256 << 20
+
+// Options is what a Follower needs.
+type Options struct {
+	URLs           []string // base URLs of specialroutes, asked in turn; at least one
+	GatewayID      string   // tells specialroutes who asks
+	TokenFile      string   // "" sends no token
+	CAFile         string   // "" trusts the system's
+	File           string   // keeps the last good records; "" is none
+	AllowLinkLocal bool     // permits endpoints that are refused otherwise
+	UserAgent      string
+
+	Log       *slog.Logger     // nil discards
+	Now       func() time.Time // nil is time.Now; for ages only
+	Random    func() float64   // [0, 1), for jitter; nil is math/rand/v2
+	Times     Times
+	MaxAnswer int64 // bytes; 0 is DefaultMaxAnswer
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
+	if o.MaxAnswer == 0 {
+		o.MaxAnswer = DefaultMaxAnswer
+	}
+	o.Times = o.Times.withDefaults()
+	return o
+}
+
+func (t Times) withDefaults() Times {
+	d := DefaultTimes()
+	for _, f := range []struct{ set, other *time.Duration }{
+		{&t.Wait, &d.Wait},
+		{&t.Slack, &d.Slack},
+		{&t.Body, &d.Body},
+		{&t.Grace, &d.Grace},
+		{&t.Pause, &d.Pause},
+		{&t.Least, &d.Least},
+		{&t.Most, &d.Most},
+		{&t.Save, &d.Save},
+	} {
+		if *f.set == 0 {
+			*f.set = *f.other
+		}
+	}
+	return t
+}
+
+// Follower keeps a Store equal to the records of specialroutes. Run does the
+// work; the other methods are safe for concurrent use.
+type Follower struct {
+	o        Options
+	store    *Store
+	client   *client
+	compiler compiler
+	saver    *saver
+	ready    chan struct{}
+	once     sync.Once
+	status   statusBox
+
+	// Of Run alone.
+	url      int // index into o.URLs
+	failures int // exchanges that failed, in a row
+	idle     int // answers that came early and brought nothing, in a row
+}
+
+// NewFollower returns a Follower for store, which nobody else may fill. It fails
+// when the CA file or the token file cannot be used.
+func NewFollower(o Options, store *Store) (*Follower, error) {
+	o = o.withDefaults()
+	c, err := newClient(o)
+	if err != nil {
+		return nil, err
+	}
+	f := &Follower{o: o, store: store, client: c, ready: make(chan struct{})}
+	if o.AllowLinkLocal {
+		f.compiler.options = append(f.compiler.options, routing.AllowLinkLocal())
+	}
+	f.saver = newSaver(o.File, o.Times.Save, o.Log, f.status.fileFailed)
+	// Gateways that start together do not all ask the first replica.
+	f.url = int(o.Random() * float64(len(o.URLs)))
+	return f, nil
+}
+
+// Ready is closed when there are records from specialroutes or from the file, or
+// when Times.Grace is over.
+func (f *Follower) Ready() <-chan struct{} { return f.ready }
+
+func (f *Follower) markReady() { f.once.Do(func() { close(f.ready) }) }
+
+// Run loads the file and follows specialroutes until ctx ends. It returns nil,
+// after the last state has been written to the file.
+func (f *Follower) Run(ctx context.Context) error {
+	f.loadFile()
+	grace := time.AfterFunc(f.o.Times.Grace, f.markReady)
+	defer grace.Stop()
+	defer f.client.http.CloseIdleConnections()
+
+	var saving sync.WaitGroup
+	saving.Go(func() { f.saver.run(ctx) })
+	defer saving.Wait()
+
+	for ctx.Err() == nil {
+		pause(ctx, f.round(ctx))
+	}
+	return nil
+}
+
+// loadFile starts from the last good records on disk. Nothing that is wrong with
+// the file stops the gateway.
+func (f *Follower) loadFile() {
+	if f.o.File == "" {
+		return
+	}
+	e, err := readFile(f.o.File, f.o.MaxAnswer)
+	if err != nil {
+		f.status.fileFailed()
+		f.o.Log.Error("the file of records cannot be used; starting without it", "file", f.o.File, "error", err)
+		return
+	}
+	if e == nil {
+		f.o.Log.Info("there is no file of records yet", "file", f.o.File)
+		return
+	}
+	s := f.compiler.apply(nil, e, f.o.Now())
+	f.logSetAside(nil, s)
+	f.publish(s, SourceFile, e.AsOf)
+	f.o.Log.Info("started from the file of records", "file", f.o.File, "records", s.Len(), "setAside", s.SetAside(),
+		"cursor", s.Cursor(), "age", f.o.Now().Sub(e.AsOf).Round(time.Second).String())
+}
+
+func (f *Follower) publish(s *Snapshot, from Source, asOf time.Time) {
+	f.store.current.Store(s)
+	f.status.inForce(s, from, asOf)
+	f.markReady()
+}
+
+// round makes one exchange and returns how long to wait before the next.
+func (f *Follower) round(ctx context.Context) time.Duration {
+	before := f.store.Load()
+	base := f.o.URLs[f.url]
+	// A first answer, or one after an error, is wanted at once: until then it is
+	// not known whether what is in force is still right.
+	wait := time.Duration(0)
+	if f.failures == 0 && f.status.load().Source == SourceLive {
+		wait = f.o.Times.Wait
+	}
+	started := time.Now()
+	e, err := f.client.ask(ctx, base, before.Cursor(), wait)
+	if err == nil && !e.Full && before.Cursor() == "" {
+		err = errNotFull
+	}
+	if ctx.Err() != nil {
+		return 0
+	}
+	if err != nil {
+		return f.failed(base, err)
+	}
+	took := time.Since(started)
+	f.succeeded(base)
+	news := e.Full || e.Cursor != before.Cursor() || len(e.Records)+len(e.Deleted) > 0
+	if news {
+		f.change(before, e)
+	} else {
+		f.publish(before, SourceLive, f.o.Now())
+	}
+	f.saver.seen(f.store.Load(), f.o.Now(), news)
+	return f.nextDelay(e, before, news, wait, took)
+}
+
+// nextDelay spaces the questions after an answer. One that was to wait and came
+// early without news is a replica about to stop; full answers one after the other
+// are replicas that do not agree. Neither may be asked in a hot loop.
+func (f *Follower) nextDelay(e *envelope, before *Snapshot, news bool, wait, took time.Duration) time.Duration {
+	early := !news && wait > 0 && took < wait/2
+	fullAgain := e.Full && before.Cursor() != ""
+	if early {
+		f.url = (f.url + 1) % len(f.o.URLs)
+	}
+	if early || fullAgain {
+		f.idle++
+		return f.backoff(f.idle - 1)
+	}
+	f.idle = 0
+	return f.o.Times.Pause - took
+}
+
+// failed notes an error, turns to the next URL and returns the delay. While some
+// URLs have not been tried, the next one is tried at once.
+func (f *Follower) failed(base string, err error) time.Duration {
+	f.failures++
+	f.status.failed(base, err)
+	f.url = (f.url + 1) % len(f.o.URLs)
+	if f.failures&(f.failures-1) == 0 { // the first, second, fourth, eighth …
+		f.o.Log.Warn("specialroutes cannot be followed; the last good records stay in force",
+			"url", base, "error", err, "failures", f.failures)
+	}
+	if f.failures < len(f.o.URLs) {
+		return f.o.Times.Pause
+	}
+	return f.backoff(f.failures - len(f.o.URLs))
+}
+
+func (f *Follower) succeeded(base string) {
+	if f.failures > 0 {
+		f.o.Log.Info("specialroutes is followed again", "url", base, "failures", f.failures)
+	}
+	f.status.succeeded(base, f.failures > 0)
+	f.failures = 0
+}
+
+// backoff returns the n-th delay: doubling up to a bound, and a random half of it
+// so that gateways do not come back all at once.
+func (f *Follower) backoff(n int) time.Duration {
+	d := f.o.Times.Most
+	if n < 16 {
+		d = min(d, f.o.Times.Least<<n)
+	}
+	return d/2 + time.Duration(f.o.Random()*float64(d/2))
+}
+
+// change puts the records of e in force.
+func (f *Follower) change(before *Snapshot, e *envelope) {
+	s := f.compiler.apply(before, e, f.o.Now())
+	f.logChange(before, s, e)
+	f.logSetAside(before, s)
+	f.publish(s, SourceLive, f.o.Now())
+	f.status.changed(e.Full)
+}
+
+func (f *Follower) logChange(before, s *Snapshot, e *envelope) {
+	if e.Full && before.Cursor() != "" {
+		f.o.Log.Warn("all records are replaced: specialroutes does not know where we were, as after a restored database",
+			"from", before.Cursor(), "to", s.Cursor(), "recordsBefore", before.Len(), "records", s.Len())
+		return
+	}
+	f.o.Log.Info("records changed", "full", e.Full, "written", len(e.Records), "deleted", len(e.Deleted),
+		"records", s.Len(), "setAside", s.SetAside(), "cursor", s.Cursor())
+}
+
+// logSetAside tells of each record that was set aside since before.
+func (f *Follower) logSetAside(before, s *Snapshot) {
+	if s.setAside == 0 {
+		return
+	}
+	for _, service := range s.services() {
+		e := s.entries[service]
+		if e.aside == nil || before != nil && before.entries[service] == e {
+			continue
+		}
+		f.o.Log.Error("a record cannot be used; its last good version stays in force",
+			"record", service, "revision", e.aside.version.revision, "reason", e.aside.reason,
+			"inForce", e.record != nil, "revisionInForce", e.version.revision)
+	}
+}
+
+// pause waits for d or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
