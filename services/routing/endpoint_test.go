@@ -2,6 +2,7 @@ package routing_test
 
 import (
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -120,4 +121,29 @@ func TestRefusedAddress(t *testing.T) {
 	if routing.RefusedAddress(netip.Addr{}) {
 		t.Error("the zero address is refused")
 	}
+}
+
+// leadsToRefused reads a host in the ways of inet_aton, as resolvers do: one to
+// four numbers, decimal, octal or hexadecimal, of which the last fills the rest.
+func leadsToRefused(host string) bool {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return routing.RefusedAddress(a)
+	}
+	parts := strings.Split(strings.TrimSuffix(host, "."), ".")
+	if len(parts) > 4 || strings.Contains(host, "_") {
+		return false
+	}
+	var addr uint64
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 0, 32)
+		if err != nil {
+			return false
+		}
+		if i == len(parts)-1 {
+			addr += n
+		} else {
+			addr += n << (24 - 8*i)
+		}
+	}
+	return routing.RefusedAddress(netip.AddrFrom4([4]byte{byte(addr >> 24), byte(addr >> 16), byte(addr >> 8), byte(addr)}))
 }

@@ -1,6 +1,9 @@
 package routing
 
-import "fmt"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // Explanation is a decision with the way to it.
 type Explanation struct {
@@ -141,7 +144,7 @@ func (m *matcher) seen(r *reading) string {
 	case fromMethod:
 		return describe("method", "", r.req.Method)
 	default:
-		return "the client's address is " + r.client().String()
+		return describeClient(r.client())
 	}
 }
 
@@ -165,4 +168,11 @@ func describe(kind, name string, values ...string) string {
 	default:
 		return fmt.Sprintf("%s has %d lines, the first %.200q", kind, len(values), values[0])
 	}
+}
+
+func describeClient(a netip.Addr) string {
+	if !a.IsValid() {
+		return "the client's address is not known"
+	}
+	return "the client's address is " + a.String()
 }
