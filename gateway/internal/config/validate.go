@@ -98,7 +98,7 @@ func (d *draft) routes(routes []Route) {
 			d.headers(at+".sensitiveHeaders", r.SensitiveHeaders)
 		}
 		d.timeouts(at+".timeouts", r.Timeouts)
-		key := [2]string{strings.ToLower(r.Host), strings.TrimSuffix(r.Prefix, "/")}
+		key := [2]string{strings.ToLower(r.Host), strings.TrimRight(r.Prefix, "/")}
 		if first, twice := seen[key]; twice {
 			d.mistake(at, "the same host and prefix as routes[%d]", first)
 		}
