@@ -40,13 +40,14 @@ func readChanges(ctx context.Context, tx pgx.Tx, after store.Cursor) (store.Chan
 }
 
 // readHead reads the counter, and whether the cursor is a place from which all
-// changes since are in history: one of its entries, for only its oldest part is
-// ever cut, or the empty database's, while the first change is still in it.
+// changes since are in history: it is one of its entries, or the place of the empty
+// database, and as many entries follow as the counter has moved on. The last is not
+// so when history was cut, or when a hand moved the counter after an edit.
 func readHead(ctx context.Context, tx pgx.Tx, after store.Cursor, head *store.Cursor) (known bool, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT n, nonce,
-			EXISTS (SELECT FROM history WHERE revision = $1 AND nonce = $2)
-			OR $1 = 0 AND origin = $2 AND EXISTS (SELECT FROM history WHERE revision = 1)
+			(EXISTS (SELECT FROM history WHERE revision = $1 AND nonce = $2) OR $1 = 0 AND origin = $2)
+			AND (SELECT count(*) FROM history WHERE revision > $1) = n - $1
 		FROM counter`, after.Revision, after.Nonce).Scan(&head.Revision, &head.Nonce, &known)
 	return known, err
 }

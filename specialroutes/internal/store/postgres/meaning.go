@@ -60,7 +60,7 @@ func (s *Store) meaning(ctx context.Context, op string, err error) error {
 // says nothing. A wait for a free connection or for another writer does not tell.
 func isLost(err error) bool {
 	var pg *pgconn.PgError
-	if errors.As(err, new(*acquireError)) {
+	if errors.As(err, new(*acquireError)) || errors.Is(err, pgx.ErrNoRows) { // no counter row
 		return false
 	}
 	if errors.As(err, &pg) {

@@ -17,7 +17,8 @@ import (
 // must never change: two versions that migrate at once would not see each other.
 const migrationLock = 0x7370656369616c72 // "specialr"
 
-// Migrate brings the database to this binary's schema; see schema.Up.
+// Migrate brings the database to this binary's schema; see schema.Up. An error that
+// another attempt may not meet is a store.ErrUnavailable.
 func Migrate(ctx context.Context, o Options) error {
 	return MigrateWith(ctx, o, migrations.Postgres())
 }
@@ -28,7 +29,7 @@ func MigrateWith(ctx context.Context, o Options, steps fs.FS) error {
 	if err != nil {
 		return err
 	}
-	return schema.Up(ctx, target)
+	return migrating(ctx, schema.Up(ctx, target))
 }
 
 // MigrateDown takes the newest steps back; see schema.Down.
@@ -50,10 +51,14 @@ func target(o Options, steps fs.FS) (schema.Target, error) {
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(1)
 	return schema.Target{
-		DB:          db,
-		Steps:       steps,
-		Lock:        fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, int64(migrationLock)),
-		HasVersions: `SELECT to_regclass('schema_migrations') IS NOT NULL`,
+		DB:    db,
+		Steps: steps,
+		Lock:  fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, int64(migrationLock)),
+		// Not to_regclass: it answers from the session's cache, and so does not see a
+		// table that another process made while this one waited for the lock.
+		HasVersions: `SELECT EXISTS (SELECT FROM pg_catalog.pg_class
+			WHERE relname = 'schema_migrations' AND pg_catalog.pg_table_is_visible(oid))`,
+		LockTimeout: o.LockTimeout,
 		Log:         o.Log,
 	}, nil
 }

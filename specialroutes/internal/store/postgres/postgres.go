@@ -38,6 +38,10 @@ type Options struct {
 	// Limits bound the waits; the zero value is useful.
 	Limits Limits
 
+	// LockTimeout bounds the wait of Migrate for another process that migrates; 0 is
+	// schema.LockTimeout.
+	LockTimeout time.Duration
+
 	// Sources of time and nonces; the zero value is the system's.
 	Sources store.Sources
 

@@ -63,13 +63,14 @@ func (s *Store) History(ctx context.Context, service string, before int64, limit
 	return list, err
 }
 
-// collect makes a function that reads all rows of a query.
+// collect makes a function that reads all rows of a query; nil when there are none.
 func collect[T any](scan func(pgx.Row) (T, error)) func(pgx.Rows, error) ([]T, error) {
 	return func(rows pgx.Rows, err error) ([]T, error) {
 		if err != nil {
 			return nil, err
 		}
-		return pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) { return scan(row) })
+		var none []T
+		return pgx.AppendRows(none, rows, func(row pgx.CollectableRow) (T, error) { return scan(row) })
 	}
 }
 

@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"specialroutes.example/specialroutes/internal/store"
+)
+
+// ownError carries an error of this package or of a ChangeFunc past meaning.
+type ownError struct{ err error }
+
+func (e *ownError) Error() string { return e.err.Error() }
+
+// meaning translates an error into one of the store's. ctx is the caller's. The
+// driver's error stays in as text alone.
+func meaning(ctx context.Context, op string, err error) error {
+	var own *ownError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own):
+		return own.err
+	case ctx.Err() != nil:
+		return fmt.Errorf("sqlite: %s: %w", op, ctx.Err())
+	}
+	if kind := kindOf(err); kind != nil {
+		return fmt.Errorf("sqlite: %s: %w: %s", op, kind, err)
+	}
+	return fmt.Errorf("sqlite: %s: %s", op, err)
+}
+
+// kindOf returns the store's error for one of the driver's; nil when there is none,
+// because the statement is at fault.
+func kindOf(err error) error {
+	var failed *sqlite.Error
+	if !errors.As(err, &failed) {
+		return store.ErrUnavailable // a limit that is over, or a closed database
+	}
+	const primary = 0xff // the low byte is the kind, the rest the detail
+	switch failed.Code() & primary {
+	case codes.SQLITE_READONLY:
+		return store.ErrReadOnly
+	case codes.SQLITE_TOOBIG:
+		return store.ErrInvalid
+	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_INTERRUPT, codes.SQLITE_NOMEM,
+		codes.SQLITE_IOERR, codes.SQLITE_FULL, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM,
+		codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_PROTOCOL:
+		return store.ErrUnavailable
+	case codes.SQLITE_ERROR:
+		if strings.Contains(failed.Error(), "no such table") { // not migrated
+			return store.ErrUnavailable
+		}
+	}
+	return nil
+}
