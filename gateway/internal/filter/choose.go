@@ -1,0 +1,52 @@
+package filter
+
+import (
+	"net/http"
+
+	"specialroutes.example/gateway/internal/balance"
+	"specialroutes.example/gateway/internal/registry"
+	"specialroutes.example/services/routing"
+)
+
+// choose picks the first target of the variant.
+func choose(b *balance.Balancer, instances func() *registry.Snapshot) func(*Exchange) error {
+	return func(ex *Exchange) error {
+		ex.Selection = b.Select(balance.Want{
+			Service:   ex.Route.Service,
+			Route:     ex.Record,
+			Variant:   ex.Decision.Variant,
+			Instances: instances(),
+			Pinned:    ex.Decision.Kind == routing.KindOverride,
+		})
+		ex.Pick = ex.Selection.Next()
+		if ex.Pick == nil {
+			return NoInstance(ex)
+		}
+		return nil
+	}
+}
+
+// NoInstance is the refusal of a request that no instance matched. It says what
+// was asked for and what was left at each step.
+func NoInstance(ex *Exchange) *Refusal {
+	variant := ex.Record.Variant(ex.Decision.Variant).Name
+	return &Refusal{Status: http.StatusServiceUnavailable, Code: "no-instance",
+		Detail: "no instance of " + ex.Route.Service + " can take the request",
+		Members: map[string]any{
+			"service": ex.Route.Service,
+			"variant": variant,
+			"labels":  labelsAskedFor(ex),
+			"steps":   ex.Selection.Steps(),
+		}}
+}
+
+// labelsAskedFor are the labels that the request names, by the rules in force.
+func labelsAskedFor(ex *Exchange) map[string]string {
+	labels := make(map[string]string)
+	for _, rule := range ex.Record.LabelRules() {
+		if value := trimSpace(ex.Request.Header.Get(rule.Header)); value != "" {
+			labels[rule.Label] = value
+		}
+	}
+	return labels
+}

@@ -1,0 +1,66 @@
+package filter
+
+import (
+	"net/http"
+	"net/netip"
+
+	"specialroutes.example/gateway/internal/accesslog"
+	"specialroutes.example/gateway/internal/balance"
+	"specialroutes.example/gateway/internal/rawpath"
+	"specialroutes.example/gateway/internal/table"
+	"specialroutes.example/services/routing"
+)
+
+// Exchange is one request's state on its way through the chain. It belongs to the
+// request's goroutine.
+type Exchange struct {
+	// Request is what came from the client. The filters edit its Header in place;
+	// after them it holds what goes upstream.
+	Request *http.Request
+
+	Target  rawpath.Target // the request-target, taken apart
+	Peer    netip.Addr     // who the connection is with
+	Trusted bool           // Peer is one of the trusted proxies
+	Client  netip.Addr     // the right-most untrusted address; zero: not known
+
+	Route    *table.Route   // nil until the table has been asked
+	Record   *routing.Route // of Route.Service; nil is none
+	Override string         // the variant that a verified override wants; "" when none does
+	Decision routing.Decision
+
+	Selection *balance.Selection // the targets to try
+	Pick      *balance.Pick      // the one in use; nil before there is one
+
+	// Answer is the head of the answer while the post filters run.
+	Answer http.Header
+
+	// Entry is what will be logged. Each step fills in what it knows.
+	Entry accesslog.Entry
+}
+
+// Path returns the raw path that the upstream is asked for, without the target's
+// base.
+func (ex *Exchange) Path() string { return ex.Route.Forwarded(ex.Target.Path) }
+
+// Use takes a target into use: it is logged, and h, which goes to it, names its
+// variant.
+func (ex *Exchange) Use(p *balance.Pick, h http.Header) {
+	ex.Pick = p
+	ex.Entry.Variant, ex.Entry.Instance = p.Variant.Name, p.Name
+	if variant, why := ex.Selection.GaveWay(); variant != "" {
+		ex.Entry.Fallback = "wanted=" + variant + "; reason=" + string(why)
+	}
+	h[RouteVariant] = []string{p.Variant.Name}
+}
+
+// Refusal is an answer of the gateway's own: an error whose text the client may
+// read.
+type Refusal struct {
+	Status  int
+	Code    string // stable; docs/forwarding.md lists all
+	Detail  string
+	Members map[string]any // further members of the problem document
+}
+
+// Error returns the code and the detail.
+func (r *Refusal) Error() string { return r.Code + ": " + r.Detail }

@@ -1,0 +1,43 @@
+package filter
+
+import (
+	"fmt"
+	"net/http"
+
+	"specialroutes.example/gateway/internal/config"
+)
+
+// lineOverhead is what a field line has beside name and value: ": " and CRLF.
+const lineOverhead = 4
+
+// limits refuses heads that are too long and bodies that say they are. A body
+// that does not say so is measured while it passes.
+func limits(l config.Limits) func(*Exchange) error {
+	return func(ex *Exchange) error {
+		r := ex.Request
+		fields, bytes := 1, len(r.Method)+len(r.RequestURI)+len(r.Host) // 1 is Host
+		for name, lines := range r.Header {
+			for _, line := range lines {
+				fields++
+				bytes += len(name) + len(line) + lineOverhead
+			}
+		}
+		switch {
+		case bytes > int(l.HeaderBytes):
+			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header-too-large",
+				Detail: fmt.Sprintf("the head of the request is longer than %d bytes", l.HeaderBytes)}
+		case fields > l.HeaderFields:
+			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header-too-large",
+				Detail: fmt.Sprintf("the request has more than %d header fields", l.HeaderFields)}
+		case l.BodyBytes > 0 && r.ContentLength > int64(l.BodyBytes):
+			return BodyTooLarge(l)
+		}
+		return nil
+	}
+}
+
+// BodyTooLarge is the refusal of a body over the limit.
+func BodyTooLarge(l config.Limits) *Refusal {
+	return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: "body-too-large",
+		Detail: fmt.Sprintf("the body of the request is longer than %d bytes", l.BodyBytes)}
+}

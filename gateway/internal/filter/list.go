@@ -1,0 +1,59 @@
+package filter
+
+import (
+	"net/netip"
+
+	"specialroutes.example/gateway/internal/balance"
+	"specialroutes.example/gateway/internal/config"
+	"specialroutes.example/gateway/internal/registry"
+	"specialroutes.example/gateway/internal/table"
+	"specialroutes.example/services/routing"
+)
+
+// Records is the route records of one moment.
+type Records interface {
+	// Route returns a service's compiled record; nil is none and decides as well.
+	Route(service string) *routing.Route
+}
+
+// Settings are what the filters need. All of it is immutable or safe for
+// concurrent use.
+type Settings struct {
+	Table     *table.Table
+	Records   func() Records            // the snapshot in force
+	Instances func() *registry.Snapshot // the snapshot in force
+	Balancer  *balance.Balancer
+
+	Draw  func(sum int64) int64 // a number of 1..sum, each equally likely
+	NewID func() string         // a new correlation ID
+
+	TrustedProxies []netip.Prefix
+	Limits         config.Limits
+	ClientLabels   config.ClientLabels
+	ExposeRoute    bool
+}
+
+// Standard returns the gateway's filters. This is the one list: a new filter is a
+// file of its own and a line here.
+func Standard(s Settings) *Chain {
+	return NewChain(
+		Pre(0, "hop-by-hop", hopByHop),
+		Pre(1, "correlation", correlation(s.NewID)),
+		Pre(2, "target", target),
+		Pre(3, "match", match(s.Table, s.Records)),
+		Pre(4, "limits", limits(s.Limits)),
+		Pre(5, "client", client(s.TrustedProxies)),
+		Pre(6, "owned", owned),
+		Pre(7, "client-labels", clientLabels(s.ClientLabels)),
+
+		Route(1, "special-route", specialRoute(s.Draw)),
+		Route(2, "choose", choose(s.Balancer, s.Instances)),
+		Route(3, "sensitive", sensitive),
+		Route(4, "forwarded", forwarded),
+		Route(5, "route-headers", routeHeaders),
+
+		Post(0, "sensitive", sensitiveAnswer),
+		Post(1, "response", response),
+		Post(2, "expose", expose(s.ExposeRoute)),
+	)
+}

@@ -1,0 +1,141 @@
+package forward
+
+import (
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// upstreamConn is a connection to an upstream that looks at what passes. The
+// transport hides three things that matter here: whether a request has reached
+// the wire, what the raw head of the answer said, and bytes that came behind an
+// answer that has no body.
+type upstreamConn struct {
+	net.Conn
+	written atomic.Int64
+	read    atomic.Int64
+
+	expected atomic.Pointer[expectation] // of the request that is under way
+	insert   string                      // goes behind "METHOD " of the next request
+}
+
+// expectation is what is to be read next: the head of one request's answer.
+type expectation struct {
+	bodiless bool   // the request is HEAD
+	base     int64  // bytes written before the request
+	raw      []byte // of a head that comes in pieces
+	facts    atomic.Pointer[headFacts]
+	done     chan struct{} // closed when the head has come, or never will
+	closed   atomic.Bool
+}
+
+func (e *expectation) finish() {
+	if e.closed.CompareAndSwap(false, true) {
+		close(e.done)
+	}
+}
+
+// expect prepares the connection for a request. The transport has not written any
+// of it yet, and reads nothing but its answer next.
+func (c *upstreamConn) expect(head bool, insert string) *expectation {
+	e := &expectation{bodiless: head, base: c.written.Load(), done: make(chan struct{})}
+	c.insert = insert
+	c.expected.Store(e)
+	return e
+}
+
+// lastWords is how long a failed write waits for what the upstream has to say. An
+// upstream that refuses a long body answers, closes, and resets what still comes;
+// without the wait the reset would win and the answer be lost.
+const lastWords = time.Second
+
+// Write writes p, with what has to be inserted into the request-target.
+func (c *upstreamConn) Write(p []byte) (int, error) {
+	n, err := c.write(p)
+	c.written.Add(int64(n))
+	if err == nil {
+		return n, nil
+	}
+	if e := c.expected.Load(); e != nil && c.written.Load() > e.base {
+		timer := time.NewTimer(lastWords)
+		defer timer.Stop()
+		select {
+		case <-e.done:
+		case <-timer.C:
+		}
+	}
+	return n, err
+}
+
+func (c *upstreamConn) write(p []byte) (int, error) {
+	if c.insert == "" {
+		return c.Conn.Write(p)
+	}
+	at := strings.IndexByte(string(p), ' ') + 1
+	whole := make([]byte, 0, len(p)+len(c.insert))
+	whole = append(append(append(whole, p[:at]...), c.insert...), p[at:]...)
+	n, err := c.Conn.Write(whole)
+	if err != nil {
+		return min(n, len(p)), err
+	}
+	c.insert = ""
+	return len(p), nil
+}
+
+// Read reads, and looks at the head of an answer on the way.
+func (c *upstreamConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	e := c.expected.Load()
+	if e == nil || e.closed.Load() {
+		return n, err
+	}
+	if n > 0 {
+		n = c.look(e, p[:n])
+	}
+	if err != nil {
+		e.finish()
+	}
+	return n, err
+}
+
+// look takes the next bytes of an answer's head and returns how many of them the
+// transport may see. What comes behind the head of an answer without a body
+// belongs to nothing: it is withheld, and the connection not used again.
+func (c *upstreamConn) look(e *expectation, p []byte) int {
+	before := len(e.raw)
+	e.raw = append(e.raw, p...)
+	start := 0
+	for {
+		size := headSize(e.raw[start:])
+		if size < 0 {
+			if len(e.raw) > answerHeadMost {
+				e.finish()
+			}
+			return len(p)
+		}
+		facts := readHead(e.raw[start : start+size])
+		start += size
+		if facts.informational() {
+			continue
+		}
+		end := len(p)
+		if (e.bodiless || facts.bodiless()) && start < len(e.raw) {
+			end = start - before
+			_ = c.Conn.Close()
+		}
+		e.facts.Store(&facts)
+		e.raw = nil
+		e.finish()
+		return end
+	}
+}
+
+// CloseWrite ends our half of a tunnel.
+func (c *upstreamConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Conn.Close()
+}

@@ -1,0 +1,139 @@
+// Package forward moves one request to its target and the answer back. The
+// filters of package filter decide; here bytes are carried, time limits kept,
+// failed attempts repeated where that is safe, and errors made answers.
+package forward
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"specialroutes.example/gateway/internal/accesslog"
+	"specialroutes.example/gateway/internal/config"
+	"specialroutes.example/gateway/internal/filter"
+)
+
+// Observer is told of every request once, when its answer has ended.
+type Observer interface {
+	// Observe reads e during the call and keeps nothing of it. It must not block.
+	Observe(e *accesslog.Entry)
+}
+
+// Observers tells several observers, in their order.
+type Observers []Observer
+
+// Observe passes e on.
+func (all Observers) Observe(e *accesslog.Entry) {
+	for _, o := range all {
+		o.Observe(e)
+	}
+}
+
+// Options are what a Gateway needs.
+type Options struct {
+	Chain    *filter.Chain
+	Limits   config.Limits
+	Upstream config.Upstream
+	Observer Observer         // nil: nobody
+	Log      *slog.Logger     // nil discards
+	Now      func() time.Time // nil is time.Now; it times what is logged, not the limits
+	RootCAs  *x509.CertPool   // what upstreams' certificates are checked against; nil: the system's
+}
+
+// carrier moves an exchange whose target is chosen. It answers in every case. One
+// that could not begin an answer returns a *filter.Refusal, or errClientGone.
+type carrier interface {
+	carry(a *answer, ex *filter.Exchange) error
+	close()
+}
+
+// Gateway is the data path: an http.Handler that runs the filters, forwards and
+// observes. It is safe for concurrent use.
+type Gateway struct {
+	options Options
+	carrier carrier
+}
+
+// New returns a Gateway. Close it when it serves no longer.
+func New(o Options) *Gateway {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Observer == nil {
+		o.Observer = Observers(nil)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Gateway{options: o, carrier: newProxy(o)}
+}
+
+// Close closes the idle connections to upstreams. Those in use close when their
+// requests end.
+func (g *Gateway) Close() { g.carrier.close() }
+
+// ServeHTTP takes one request from the filters to its last byte. It panics with
+// http.ErrAbortHandler when the answer cannot be completed, so that net/http
+// breaks the connection and the client cannot take a part for the whole.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := g.options.Now()
+	ex := &filter.Exchange{Request: r}
+	ex.Entry.Time, ex.Entry.Method, ex.Entry.Host = start, r.Method, r.Host
+	a := newAnswer(w, r)
+	defer g.observe(ex, a)
+	err := g.protect(ex, a)
+	if err == nil {
+		return
+	}
+	if ex.Pick != nil {
+		ex.Pick.Release()
+	}
+	g.finish(ex, a, err)
+}
+
+// protect serves, and makes an unforeseen panic an error. One that is meant to
+// break the connection passes.
+func (g *Gateway) protect(ex *filter.Exchange, a *answer) (err error) {
+	defer func() {
+		switch p := recover(); {
+		case p == nil:
+		case p == any(http.ErrAbortHandler):
+			panic(p)
+		default:
+			g.options.Log.Error("a request panicked", "correlationId", ex.Entry.CorrelationID,
+				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			err = errInternal
+		}
+	}()
+	if err := g.options.Chain.Request(ex); err != nil {
+		return err
+	}
+	return g.carrier.carry(a, ex)
+}
+
+// finish ends a request that has no answer of an upstream.
+func (g *Gateway) finish(ex *filter.Exchange, a *answer, err error) {
+	if errors.Is(err, errClientGone) {
+		a.gone.Store(true)
+	}
+	if a.gone.Load() || a.begun() {
+		panic(http.ErrAbortHandler)
+	}
+	refusal := refusalFor(err)
+	ex.Entry.Code = refusal.Code
+	ex.Answer = a.Header()
+	g.options.Chain.Answer(ex)
+	a.refuse(refusal, ex.Entry.CorrelationID)
+}
+
+// observe completes the entry and hands it on, also while a panic passes.
+func (g *Gateway) observe(ex *filter.Exchange, a *answer) {
+	e := &ex.Entry
+	e.Status, e.BytesOut = a.outcome()
+	e.Duration = g.options.Now().Sub(e.Time)
+	g.options.Observer.Observe(e)
+}

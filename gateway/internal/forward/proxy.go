@@ -1,0 +1,84 @@
+package forward
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+
+	"specialroutes.example/gateway/internal/filter"
+)
+
+// proxy carries exchanges over net/http: the transport's pool on one side, the
+// server's connection on the other, httputil.ReverseProxy between them.
+type proxy struct {
+	transport *http.Transport
+	chain     *filter.Chain
+	budget    budget
+	bodyMost  int64
+	buffers   bufferPool
+	errors    *log.Logger
+}
+
+var _ carrier = (*proxy)(nil)
+
+func newProxy(o Options) *proxy {
+	return &proxy{
+		transport: newTransport(o.Upstream, o.RootCAs),
+		chain:     o.Chain,
+		bodyMost:  int64(o.Limits.BodyBytes),
+		// What ReverseProxy has to say we say better in the access log.
+		errors: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+func (p *proxy) close() { p.transport.CloseIdleConnections() }
+
+// carry forwards the exchange. The call is over when it returns: no goroutine of
+// it reads the request or writes the answer any more.
+func (p *proxy) carry(a *answer, ex *filter.Exchange) error {
+	p.budget.active.Add(1)
+	defer p.budget.active.Add(-1)
+
+	c := &call{proxy: p, ex: ex, answer: a}
+	ctx, cancel := context.WithCancelCause(context.WithValue(
+		ex.Request.Context(), connectLimit{}, ex.Route.Timeouts.Connect))
+	defer cancel(nil)
+	c.ctx, c.cancel = ctx, cancel
+	c.watch = newWatch(ex.Route.Timeouts, c.expire)
+	a.watch = c.watch
+	defer c.end()
+
+	in := ex.Request.WithContext(ctx)
+	c.takeBody(in)
+	reverse := httputil.ReverseProxy{
+		Rewrite:        c.rewrite,
+		Transport:      c,
+		ModifyResponse: c.modify,
+		ErrorHandler:   c.fail,
+		FlushInterval:  -1,
+		BufferPool:     &p.buffers,
+		ErrorLog:       p.errors,
+	}
+	if c.serve(&reverse, in) {
+		a.end()
+		return nil
+	}
+	return c.outcome()
+}
+
+// bufferPool keeps the buffers that bodies are copied with.
+type bufferPool struct{ pool sync.Pool }
+
+const copyBuffer = 32 << 10
+
+func (b *bufferPool) Get() []byte {
+	if p, ok := b.pool.Get().(*[copyBuffer]byte); ok {
+		return p[:]
+	}
+	return new([copyBuffer]byte)[:]
+}
+
+func (b *bufferPool) Put(p []byte) { b.pool.Put((*[copyBuffer]byte)(p)) }

@@ -1,0 +1,100 @@
+package forward
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"specialroutes.example/gateway/internal/config"
+	"specialroutes.example/services/routing"
+)
+
+// continueWait is how long the body of a request with Expect: 100-continue waits
+// for the upstream's word.
+const continueWait = time.Second
+
+// errRefusedAddress says that a name led to an address that is not dialled.
+var errRefusedAddress = errors.New("link-local and metadata addresses are refused")
+
+// newTransport returns the pool of upstream connections. It adds nothing to what
+// it is given, follows no proxy setting, and has no time limits of its own but
+// those of the pool: a request's are kept by its watch.
+func newTransport(o config.Upstream, roots *x509.CertPool) *http.Transport {
+	d := &dialer{tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	if !o.AllowLinkLocal {
+		d.Control = refuseLinkLocal
+	}
+	return &http.Transport{
+		DialContext:            d.plain,
+		DialTLSContext:         d.secure,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    o.MaxIdlePerTarget,
+		IdleConnTimeout:        o.IdleTimeout,
+		ExpectContinueTimeout:  continueWait,
+		MaxResponseHeaderBytes: answerHeadMost,
+	}
+}
+
+// connectLimit is the key of a request's connect limit in its context.
+type connectLimit struct{}
+
+// dialer connects to upstreams.
+type dialer struct {
+	net.Dialer
+	tls *tls.Config
+}
+
+// refuseLinkLocal is asked with the address that a name was resolved to, so no
+// name can lead around it.
+func refuseLinkLocal(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if routing.RefusedAddress(ap.Addr()) {
+		return errRefusedAddress
+	}
+	return nil
+}
+
+// limited bounds a connect by the limit of the request that needs it.
+func limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if limit, ok := ctx.Value(connectLimit{}).(time.Duration); ok && limit > 0 {
+		return context.WithTimeout(ctx, limit)
+	}
+	return context.WithCancel(ctx)
+}
+
+func (d *dialer) plain(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, &connectError{err}
+	}
+	return &upstreamConn{Conn: c}, nil
+}
+
+// secure connects with TLS. The wrapper is around it, so it sees plain text.
+func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, &connectError{err}
+	}
+	conf := d.tls.Clone()
+	conf.ServerName, _, _ = net.SplitHostPort(address)
+	secured := tls.Client(c, conf)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, &connectError{err}
+	}
+	return &upstreamConn{Conn: secured}, nil
+}
