@@ -89,33 +89,34 @@ func Start(ctx context.Context, o Options) (*Estate, error) {
 	// A gateway that finds specialroutes answering opens at once.
 	for _, together := range [][]*Process{services, gateways} {
 		if err := e.startAll(ctx, together); err != nil {
-			e.each(e.processes, func(p *Process) error { p.Kill(); return nil })
-			return nil, err
+			return nil, errors.Join(err, each(e.processes, func(p *Process) error { p.Kill(); return nil }))
 		}
 	}
 	return e, nil
 }
 
+// errGivenUp ends the start of processes because another one has failed.
+var errGivenUp = errors.New("another process failed")
+
 func (e *Estate) startAll(ctx context.Context, processes []*Process) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var first sync.Once
-	var cause error
-	e.each(processes, func(p *Process) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	return each(processes, func(p *Process) error {
 		err := p.start(ctx, os.O_TRUNC)
-		if err != nil {
-			first.Do(func() { cause = err })
-			cancel() // the others need not go on
-			return err
+		switch {
+		case err == nil:
+			e.output.line("%s is ready on %s", p.Name(), p.spec.url)
+		case errors.Is(err, errGivenUp):
+			return nil // the one that failed says why
+		default:
+			cancel(errGivenUp) // the others need not go on
 		}
-		e.output.line("%s is ready on %s", p.Name(), p.spec.url)
-		return nil
+		return err
 	})
-	return cause
 }
 
 // each calls f for all the processes at the same time.
-func (e *Estate) each(processes []*Process, f func(*Process) error) error {
+func each(processes []*Process, f func(*Process) error) error {
 	errs := make([]error, len(processes))
 	var group sync.WaitGroup
 	for i, p := range processes {
@@ -137,8 +138,8 @@ func (e *Estate) Stop(ctx context.Context) error {
 			others = append(others, p)
 		}
 	}
-	err := e.each(gateways, func(p *Process) error { return p.finish(ctx) })
-	return errors.Join(err, e.each(others, func(p *Process) error { return p.finish(ctx) }))
+	err := each(gateways, func(p *Process) error { return p.finish(ctx) })
+	return errors.Join(err, each(others, func(p *Process) error { return p.finish(ctx) }))
 }
 
 // Process returns the process of a name, or nil.

@@ -102,7 +102,7 @@ func (w wantedPort) open() (net.Listener, error) {
 func openFree(name string) (net.Listener, error) {
 	var err error
 	for range freePortTries {
-		port := lowestFreePort + rand.IntN(highestFreePort-lowestFreePort+1) //nolint:gosec // no secret
+		port := lowestFreePort + rand.IntN(highestFreePort-lowestFreePort+1)
 		var ln net.Listener
 		if ln, err = net.Listen("tcp", fmt.Sprintf("%s:%d", host, port)); err == nil {
 			return ln, nil

@@ -90,7 +90,7 @@ func (p *Process) launch(logFlag int) (*run, int64, error) {
 	if err != nil {
 		return nil, 0, &StartError{Process: p.spec.name, Err: err}
 	}
-	cmd := exec.Command(p.spec.file) //nolint:gosec,noctx // our own binary; it ends by Stop or Kill
+	cmd := exec.Command(p.spec.file)
 	cmd.Env, cmd.Dir = p.spec.env, p.spec.dir
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = sysProcAttr()

@@ -58,7 +58,7 @@ func awaitReady(ctx context.Context, url string, exited <-chan struct{}) error {
 		case <-exited:
 			return errExited
 		case <-ctx.Done():
-			return fmt.Errorf("%w; at last: %w", ctx.Err(), err)
+			return fmt.Errorf("%w; at last: %w", context.Cause(ctx), err)
 		case <-tick.C:
 		}
 	}

@@ -158,7 +158,7 @@ func TestGet_SaysWhenTheOrganizationCannotBeHad(t *testing.T) {
 		{"there is none", organization.NewHandler("OLD::", nil), time.Minute, 404, "organization_not_found"},
 		{"the gateway has no such route", http.NotFoundHandler(), time.Minute, 502, "organization_unavailable"},
 		{"no instance", status(503), time.Minute, 502, "organization_unavailable"},
-		{"redirect", http.RedirectHandler("/elsewhere", 302), time.Minute, 502, "organization_unavailable"},
+		{"redirect", http.RedirectHandler("/elsewhere", http.StatusFound), time.Minute, 502, "organization_unavailable"},
 		{"the gateway's time is over", status(504), time.Minute, 504, "organization_timeout"},
 		{"no JSON", status(200), time.Minute, 502, "organization_unavailable"},
 		{"no answer", http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }), 50 * time.Millisecond, 504, "organization_timeout"},
