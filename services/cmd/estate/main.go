@@ -1,6 +1,9 @@
 // Command estate builds and starts the whole estate on this machine, writes the
 // book's record if there is none, and counts the calls that OLD and NEW answer
 // until it is stopped: the demo. It needs Go and nothing else.
+//
+//	estate       the demo
+//	estate seed  write the record alone, in an estate that others run
 package main
 
 import (
@@ -30,6 +33,9 @@ type settings struct {
 }
 
 func run(ctx context.Context, args, _ []string, stderr io.Writer, force <-chan os.Signal) error {
+	if len(args) > 0 && args[0] == "seed" {
+		return seed(ctx, args[1:], os.Stdout, stderr)
+	}
 	var s settings
 	flags := flag.NewFlagSet("estate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -78,7 +84,7 @@ func stopped(ctx context.Context, err error) error {
 // watch writes the record, tells what to try, and counts until ctx ends or a
 // process does.
 func watch(ctx context.Context, e *estate.Estate, out io.Writer) error {
-	if err := ensureRecord(ctx, e, out); err != nil {
+	if err := ensureRecord(ctx, e.SpecialRoutesURL(), local(e.NewURL()), out); err != nil {
 		return err
 	}
 	tell(out, e)

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-
-	"specialroutes.example/services/estate"
 )
 
 // bookRecord is the book's view of a route record. Weight is the tenths of the
@@ -22,10 +20,11 @@ type bookRecord struct {
 
 const recordPath = "/v1/route/abtesting/organizationservice"
 
-// ensureRecord writes the book's record, half of the calls each, unless there is
-// a record: it may be what the user left there the last time.
-func ensureRecord(ctx context.Context, e *estate.Estate, out io.Writer) error {
-	url := e.SpecialRoutesURL() + recordPath
+// ensureRecord writes the book's record, half of the calls to the endpoint, unless
+// there is a record: it may be what the user left there the last time.
+// specialRoutes is a base URL.
+func ensureRecord(ctx context.Context, specialRoutes, endpoint string, out io.Writer) error {
+	url := specialRoutes + recordPath
 	status, body, err := send(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("reading the record: %w", err)
@@ -41,7 +40,7 @@ func ensureRecord(ctx context.Context, e *estate.Estate, out io.Writer) error {
 	default:
 		return fmt.Errorf("reading the record: status %d: %s", status, body)
 	}
-	text, err := json.Marshal(newRecord(e, 5))
+	text, err := json.Marshal(newRecord(endpoint, 5))
 	if err != nil {
 		return err
 	}
@@ -56,8 +55,8 @@ func ensureRecord(ctx context.Context, e *estate.Estate, out io.Writer) error {
 	return nil
 }
 
-func newRecord(e *estate.Estate, weight int) bookRecord {
-	return bookRecord{ServiceName: "organizationservice", Active: "Y", Endpoint: local(e.NewURL()), Weight: weight}
+func newRecord(endpoint string, weight int) bookRecord {
+	return bookRecord{ServiceName: "organizationservice", Active: "Y", Endpoint: endpoint, Weight: weight}
 }
 
 // send makes one request and returns the answer.

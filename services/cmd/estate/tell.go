@@ -19,7 +19,7 @@ const (
 // tell prints three commands to try.
 func tell(out io.Writer, e *estate.Estate) {
 	gateway, routes := local(e.GatewayURL(0)), local(e.SpecialRoutesURL())+recordPath
-	onlyNew, err := json.Marshal(newRecord(e, 0))
+	onlyNew, err := json.Marshal(newRecord(local(e.NewURL()), 0))
 	if err != nil { // a struct of strings and an integer
 		panic(err)
 	}
