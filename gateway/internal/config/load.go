@@ -22,11 +22,22 @@ const configVariable = "GATEWAY_CONFIG"
 // else, apart from the host's name where no ID is set. The error is an
 // *InvalidError with every mistake, or ErrHelp.
 func Load(args, environ []string) (*Config, error) {
-	env := parseEnviron(environ)
 	flags, err := parseFlags(args)
 	if err != nil {
 		return nil, err
 	}
+	d := read(flags, parseEnviron(environ))
+	d.complete()
+	d.validate()
+	if len(d.mistakes) > 0 {
+		return nil, &InvalidError{Mistakes: d.mistakes}
+	}
+	return &d.config, nil
+}
+
+// read puts the file over the defaults, the environment over that, and the flags
+// over both.
+func read(flags, env map[string]string) *draft {
 	d := &draft{config: Default(), origins: map[string]origin{"": {source: "configuration"}}}
 	file := env[configVariable]
 	if f, ok := flags["config"]; ok {
@@ -36,12 +47,7 @@ func Load(args, environ []string) (*Config, error) {
 		d.file(file)
 	}
 	d.overlay(env, flags)
-	d.complete()
-	d.validate()
-	if len(d.mistakes) > 0 {
-		return nil, &InvalidError{Mistakes: d.mistakes}
-	}
-	return &d.config, nil
+	return d
 }
 
 // file reads the settings of the YAML file.

@@ -295,6 +295,27 @@ func TestArgumentsThatAreNoFlagsAreRefused(t *testing.T) {
 	}
 }
 
+func TestTheAdminAddressIsKnownAlsoFromSettingsThatAreInvalid(t *testing.T) {
+	t.Parallel()
+	file := write(t, "admin: :1\nroutes: 7\nsurprise: [\n")
+	half := write(t, "admin: :1\nroutes: 7\nsurprise: x\n")
+	for _, test := range []struct {
+		args, environ []string
+		want          string
+	}{
+		{nil, nil, "127.0.0.1:5556"},
+		{nil, []string{"GATEWAY_CONFIG=" + file}, "127.0.0.1:5556"},
+		{nil, []string{"GATEWAY_CONFIG=" + half}, ":1"},
+		{nil, []string{"GATEWAY_CONFIG=" + file, "GATEWAY_ADMIN=:2"}, ":2"},
+		{[]string{"--admin=:3"}, []string{"GATEWAY_ADMIN=:2"}, ":3"},
+		{[]string{"--nonsense"}, []string{"GATEWAY_ADMIN=:2"}, "127.0.0.1:5556"},
+	} {
+		if got := config.AdminAddress(test.args, test.environ); got != test.want {
+			t.Errorf("AdminAddress(%q, %q) = %s, want %s", test.args, test.environ, got, test.want)
+		}
+	}
+}
+
 // FuzzLoad looks for a file that breaks the reading of settings.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []string{oneRoute, "a: &b [*b]", "? [a]\n: b", "- - -", "<<: {a: b}", "!!str a: |\n  b", "a: 'b", "%YAML 1.2\n---\n"} {

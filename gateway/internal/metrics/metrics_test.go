@@ -181,7 +181,6 @@ func TestTheStateOfTheRecordsIsTold(t *testing.T) {
 	reg := NewRegistry("v1", "abc", "go1")
 	CollectRecords(reg, func() records.Status { return status }, func() time.Time { return now })
 	CountDropped(reg, func() int64 { return 5 })
-	GaugeTripped(reg, func() int64 { return 6 })
 	got := samples(t, reg)
 	if _, ok := got["gateway_records_age_seconds{}"]; ok || got["gateway_records_source{source=none}"] != 1 || got["gateway_records_cursor_revision{}"] != -1 {
 		t.Errorf("without records: got %v", got)
@@ -203,7 +202,6 @@ func TestTheStateOfTheRecordsIsTold(t *testing.T) {
 		"gateway_records_errors_total{}":                            3,
 		"gateway_records_reconnects_total{}":                        4,
 		"gateway_access_log_dropped_total{}":                        5,
-		"gateway_circuits_open{}":                                   6,
 		"gateway_records_changes_total{}":                           7,
 		"gateway_records_full_answers_total{}":                      8,
 		"gateway_records_file_errors_total{}":                       9,

@@ -30,13 +30,6 @@ func CountDropped(reg prometheus.Registerer, dropped func() int64) {
 	}, func() float64 { return float64(dropped()) }))
 }
 
-// GaugeTripped registers the gauge of circuits that are not closed.
-func GaugeTripped(reg prometheus.Registerer, tripped func() int64) {
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "gateway", Name: "circuits_open", Help: "Instances and endpoints that get no requests because connects to them failed.",
-	}, func() float64 { return float64(tripped()) }))
-}
-
 // CollectRecords registers what status tells of the route records. One call of
 // status is made for each scrape, so that its numbers belong together.
 func CollectRecords(reg prometheus.Registerer, status func() records.Status, now func() time.Time) {

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"specialroutes.example/gateway/internal/accesslog"
+	"specialroutes.example/gateway/internal/admin"
+	"specialroutes.example/gateway/internal/balance"
+	"specialroutes.example/gateway/internal/config"
+	"specialroutes.example/gateway/internal/filter"
+	"specialroutes.example/gateway/internal/forward"
+	"specialroutes.example/gateway/internal/metrics"
+	"specialroutes.example/gateway/internal/records"
+	"specialroutes.example/gateway/internal/registry"
+	"specialroutes.example/gateway/internal/registry/static"
+	"specialroutes.example/gateway/internal/table"
+	"specialroutes.example/services/service"
+)
+
+// openAnyway is how long the data port waits for the registry's first answer. The
+// records' follower has a time of its own.
+const openAnyway = 10 * time.Second
+
+// engine is the parts that a request meets, and what follows for them.
+type engine struct {
+	store    *records.Store
+	follower *records.Follower
+	registry registry.Registry
+	requests *metrics.Requests
+	metrics  *prometheus.Registry
+	access   *accesslog.Writer
+	gateway  *forward.Gateway
+}
+
+// newEngine puts the parts together. Nothing of it runs yet. log may be nil.
+func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, error) {
+	version, revision := build()
+	routes, err := table.New(c.Routes)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{
+		store:    new(records.Store),
+		registry: static.New(c.Instances),
+		access:   accesslog.NewWriter(stdout, log),
+		metrics:  metrics.NewRegistry(version, revision, runtime.Version()),
+	}
+	e.follower, err = records.NewFollower(records.Options{
+		URLs: c.Records.URLs, TokenFile: c.Records.TokenFile, CAFile: c.Records.CAFile, File: c.Records.File,
+		GatewayID: c.ID, UserAgent: "specialroutes-gateway/" + version, AllowLinkLocal: c.Upstream.AllowLinkLocal, Log: log,
+	}, e.store)
+	if err != nil {
+		return nil, err
+	}
+	e.requests = metrics.NewRequests(e.metrics, servicesOf(c))
+	metrics.CollectRecords(e.metrics, e.follower.Status, time.Now)
+	metrics.CountDropped(e.metrics, e.access.Dropped)
+	observers := forward.Observers{e.requests}
+	if c.Log.Access {
+		observers = append(observers, e.access)
+	}
+	chain := filter.Standard(filter.Settings{
+		Table:     routes,
+		Records:   func() filter.Records { return e.store.Load() },
+		Instances: e.registry.Load,
+		Balancer:  balance.New(balance.Options{Now: time.Now}),
+		Draw:      func(sum int64) int64 { return 1 + rand.Int64N(sum) },
+		NewID:     uuid.NewString,
+
+		TrustedProxies: c.TrustedProxies, Limits: c.Limits, ClientLabels: c.ClientLabels, ExposeRoute: c.ExposeRoute,
+	})
+	e.gateway = forward.New(forward.Options{
+		Chain: chain, Limits: c.Limits, Upstream: c.Upstream, Observer: observers, Log: log,
+	})
+	return e, nil
+}
+
+// servicesOf returns the services of the table.
+func servicesOf(c *config.Config) []string {
+	var names []string
+	for _, r := range c.Routes {
+		names = append(names, r.Service)
+	}
+	return names
+}
+
+// serve is the process: the engine behind the data port, which opens when there is
+// something to route by, and the admin port beside it.
+func (p program) serve(ctx context.Context, c *config.Config) error {
+	log := service.NewLogger(p.stderr, c.Log.Level, "gateway").With("gateway", c.ID)
+	e, err := newEngine(c, p.stdout, log)
+	if err != nil {
+		return err
+	}
+	defer e.gateway.Close()
+	greet(c, log)
+
+	draining := new(service.Draining)
+	open, opened := make(chan struct{}), make(chan struct{})
+	data := draining.Wrap(e.requests.InFlight(e.gateway))
+	port := admin.New(admin.Options{
+		Config: c, Records: e.store, Status: e.follower.Status, Registry: e.registry, Metrics: e.metrics,
+		Draining: draining, Opened: opened,
+	})
+	return service.Run(ctx, service.Options{
+		Name: "gateway", Log: log, Draining: draining, Force: p.force,
+		Drain: service.DrainTimes{Delay: c.Drain.Delay, Limit: c.Drain.Limit},
+		Endpoints: []service.Endpoint{
+			{Name: "data", Address: c.Listen, Server: forward.NewServer(data, c.Timeouts, c.Limits, log), Open: open},
+			{Name: "admin", Address: c.Admin, Server: adminServer(port, log), Late: true},
+		},
+		Background: []func(context.Context) error{
+			e.access.Run,
+			e.follower.Run,
+			openWhen(open, openAnyway, e.follower.Ready(), e.registry.Ready()),
+		},
+		OnListen: func(name string, addr net.Addr) {
+			if name == "data" {
+				close(opened)
+			}
+			if p.onListen != nil {
+				p.onListen(name, addr)
+			}
+		},
+	})
+}
+
+// adminServer is the server of the admin port.
+func adminServer(h http.Handler, log *slog.Logger) *http.Server {
+	s := service.HTTPServer(h)
+	s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+	return s
+}
+
+// greet says what starts, and warns of what is allowed but seldom meant.
+func greet(c *config.Config, log *slog.Logger) {
+	version, revision := build()
+	log.Info("starting", "version", version, "revision", revision, "routes", len(c.Routes), "instancesOf", len(c.Instances))
+	for _, url := range c.Records.URLs {
+		if c.Records.TokenFile != "" && !strings.HasPrefix(url, "https:") {
+			log.Warn("the token is sent without TLS", "url", url)
+		}
+	}
+}
+
+// openWhen closes open when all of ready are closed, or when the limit is over.
+func openWhen(open chan<- struct{}, limit time.Duration, ready ...<-chan struct{}) func(context.Context) error {
+	return func(ctx context.Context) error {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		for _, r := range ready {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-timer.C:
+				close(open)
+				return nil
+			case <-r:
+			}
+		}
+		close(open)
+		return nil
+	}
+}
