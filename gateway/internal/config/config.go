@@ -172,7 +172,7 @@ func (r RouteTimeouts) over(global Timeouts) Timeouts {
 // Limits bound what a client may send.
 type Limits struct {
 	// HeaderBytes is the longest head of a request; over it the answer is 431.
-	// Default 64KiB; zero is refused.
+	// Default 64KiB; below 1KiB is refused.
 	HeaderBytes Bytes `yaml:"headerBytes"`
 
 	// HeaderFields is the largest number of header fields; over it the answer is
