@@ -3,6 +3,7 @@ package routing_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"testing"
@@ -175,6 +176,16 @@ func TestDecide_DrawnSharesFollowTheWeights(t *testing.T) {
 			checkShares(t, weights, 200_000, func(int) int { return rt.Decide(&routing.Request{}, draw).Variant })
 		})
 	}
+}
+
+// One run draws from a real source: five standard deviations are passed by chance
+// once in some two million runs.
+func TestDecide_SharesFromARealSource(t *testing.T) {
+	t.Parallel()
+	weights := []int64{1, 2, 3, 94}
+	rt := routingtest.Compile(t, routingtest.Weighted("s", weights...))
+	draw := func(sum int64) int64 { return 1 + rand.Int64N(sum) }
+	checkShares(t, weights, 200_000, func(int) int { return rt.Decide(&routing.Request{}, draw).Variant })
 }
 
 // checkShares calls choose n times and wants each variant's count within five

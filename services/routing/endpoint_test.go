@@ -50,7 +50,7 @@ func TestEndpoint_TakenApart(t *testing.T) {
 var refusedAddresses = []string{
 	"169.254.169.254", "169.254.0.1", "[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "[0:0:0:0:0:ffff:a9fe:a9fe]",
 	"[::169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::1]", "[fe80::1]", "[FE80::1]", "[febf::1]",
-	"[fd00:ec2::254]", "[fd20:ce::254]", "100.100.100.200", "168.63.129.16", "192.0.0.192", "[64:ff9b::168.63.129.16]",
+	"[fd00:ec2::254]", "[fd20:ce::254]", "100.100.100.200", "168.63.129.16", "192.0.0.192", "[::ffff:168.63.129.16]", "[64:ff9b::168.63.129.16]",
 }
 
 func TestEndpoint_Refused(t *testing.T) {
@@ -130,12 +130,18 @@ func leadsToRefused(host string) bool {
 		return routing.RefusedAddress(a)
 	}
 	parts := strings.Split(strings.TrimSuffix(host, "."), ".")
-	if len(parts) > 4 || strings.Contains(host, "_") {
+	if len(parts) > 4 {
 		return false
 	}
 	var addr uint64
 	for i, p := range parts {
-		n, err := strconv.ParseUint(p, 0, 32)
+		base := 10
+		if digits, ok := strings.CutPrefix(p, "0x"); ok {
+			base, p = 16, digits
+		} else if len(p) > 1 && p[0] == '0' {
+			base = 8
+		}
+		n, err := strconv.ParseUint(p, base, 32)
 		if err != nil {
 			return false
 		}

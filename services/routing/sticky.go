@@ -83,13 +83,17 @@ func (s *split) choose(b []byte, targets []Target) int {
 	return best
 }
 
-// score is the formula of the record: h is the first 52 bits of the hash, u lies
+// score hashes a message, service NUL salt NUL key NUL variant, and scores it.
+func score(message []byte, weight int64) float64 {
+	sum := sha256.Sum256(message)
+	return scoreOf(binary.BigEndian.Uint64(sum[:8])>>12, weight)
+}
+
+// scoreOf is the formula of the record: h is the first 52 bits of the hash, u lies
 // strictly between 0 and 1, and the score is exponentially distributed with the
 // weight as its rate, so that the smallest one falls to each variant in proportion
 // to its weight. It never changes: it says which user is in which variant.
-func score(message []byte, weight int64) float64 {
-	sum := sha256.Sum256(message)
-	h := binary.BigEndian.Uint64(sum[:8]) >> 12
+func scoreOf(h uint64, weight int64) float64 {
 	u := (float64(h) + 0.5) / (1 << 52) // exact: h + ½ has 53 bits
 	return -math.Log(u) / float64(weight)
 }

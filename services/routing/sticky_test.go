@@ -84,6 +84,24 @@ func TestSticky_Vectors(t *testing.T) {
 	}
 }
 
+// The limits of the formula cannot be reached by looking for keys.
+func TestSticky_FormulaAtItsLimits(t *testing.T) {
+	t.Parallel()
+	if got, want := routing.ScoreOf(0, 1), 53*math.Ln2; math.Abs(got/want-1) > 1e-15 {
+		t.Errorf("score of the smallest hash = %v, want %v", got, want)
+	}
+	if got, want := routing.ScoreOf(1<<52-1, 1), 1.0/(1<<53); math.Abs(got/want-1) > 1e-15 {
+		t.Errorf("score of the largest hash = %v, want %v", got, want)
+	}
+	if got := routing.ScoreOf(1<<52-1, math.MaxInt32); got <= 0 {
+		t.Errorf("score of the largest hash and weight = %v, want above 0", got)
+	}
+	// Ties go to the earlier variant of the record, wherever the default is.
+	if got := routing.OrderOfScores([]int64{1, 0, 2, 3}, 3); !slices.Equal(got, []int{0, 2, 3}) {
+		t.Errorf("the variants are scored in the order %v, want that of the record", got)
+	}
+}
+
 func TestSticky_SharesFollowTheWeights(t *testing.T) {
 	t.Parallel()
 	for _, weights := range shares {
