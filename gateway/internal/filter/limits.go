@@ -22,6 +22,9 @@ func limits(l config.Limits) func(*Exchange) error {
 				bytes += len(name) + len(line) + lineOverhead
 			}
 		}
+		if ex.Entry.CorrelationReplaced {
+			fields-- // ours
+		}
 		switch {
 		case bytes > int(l.HeaderBytes):
 			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header-too-large",

@@ -157,11 +157,11 @@ func (at *attempt) setBody(req *http.Request) {
 	case replayedByTransport(req.Method):
 		req.Body, req.ContentLength = noBody{}, 0
 		req.TransferEncoding = []string{"identity"} // or the transport would look for a body
+	case len(in.Header["Content-Length"]) > 0:
+		req.Body, req.ContentLength = http.NoBody, 0
+		req.TransferEncoding = []string{"identity"} // sends Content-Length: 0
 	default:
 		req.Body, req.ContentLength = nil, 0
-		if len(in.Header["Content-Length"]) > 0 {
-			req.TransferEncoding = []string{"identity"} // sends Content-Length: 0
-		}
 	}
 }
 

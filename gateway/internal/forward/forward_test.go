@@ -1,0 +1,39 @@
+package forward_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"specialroutes.example/gateway/internal/config"
+	"specialroutes.example/gateway/internal/forward"
+	"specialroutes.example/gateway/internal/forward/forwardtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestServer runs the suite over net/http's server.
+func TestServer(t *testing.T) {
+	forwardtest.Exercise(t, func(t *testing.T, g *forward.Gateway, c *config.Config) string {
+		t.Helper()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := forward.NewServer(g, c.Timeouts, c.Limits, slog.New(slog.DiscardHandler))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = s.Serve(l)
+		}()
+		t.Cleanup(func() {
+			_ = s.Shutdown(context.WithoutCancel(t.Context()))
+			_ = s.Close()
+			<-done
+		})
+		return l.Addr().String()
+	})
+}

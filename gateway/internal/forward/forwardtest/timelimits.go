@@ -1,0 +1,180 @@
+package forwardtest
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"specialroutes.example/gateway/internal/config"
+)
+
+// Short limits for tests: brief is over soon, ample is not over in any test.
+const (
+	brief = 150 * time.Millisecond
+	ample = time.Minute
+)
+
+func (g *gateway) connectLimit() time.Duration { return config.Default().Timeouts.Connect }
+
+func limits(change func(*config.Timeouts)) func(*config.Config) {
+	return func(c *config.Config) {
+		c.Timeouts.Response, c.Timeouts.Idle, c.Timeouts.Tunnel, c.Timeouts.Total = ample, ample, ample, 0
+		change(&c.Timeouts)
+	}
+}
+
+func (s *suite) testTimeLimits(t *testing.T) {
+	t.Run("response runs from the last byte of the request", s.testResponseLimit)
+	t.Run("a client that stops sending", s.testSlowBody)
+	t.Run("an upstream that stops reading", s.testStalledUpload)
+	t.Run("an upstream that stops in mid-answer", s.testStalledAnswer)
+	t.Run("a client that stops reading", s.testSlowReader)
+	t.Run("total", s.testTotal)
+	t.Run("head", s.testHeadLimit)
+	t.Run("none", s.testNoLimits)
+}
+
+func (s *suite) testResponseLimit(t *testing.T) {
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.URL.Path == "/slow" {
+			<-r.Context().Done()
+		}
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Response = 2 * brief })})
+	// The body takes longer than the limit, the answer does not.
+	c := g.dial(t)
+	c.send(head("POST", "/fast", "Content-Length: 4"))
+	for range 4 {
+		time.Sleep(brief) // the pace of this client is what is tested
+		c.send("x")
+	}
+	c.read("POST").is(t, 200, "")
+	g.get(t, "/slow").refused(t, 504, "response-timeout")
+}
+
+// Row 54: the client gets 408, and the upstream connection is freed.
+func (s *suite) testSlowBody(t *testing.T) {
+	ended := make(chan error, 1)
+	up := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		ended <- err
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
+	c := g.dial(t)
+	c.send(head("POST", "/x", "Content-Length: 100") + "x")
+	c.read("POST").refused(t, 408, "request-timeout")
+	if !c.ended() {
+		t.Error("the connection goes on")
+	}
+	if err := <-ended; err == nil {
+		t.Error("the upstream takes the part for the whole")
+	}
+	if e := g.entries.only(t); e.Status != 408 {
+		t.Errorf("logged %d", e.Status)
+	}
+}
+
+func (s *suite) testStalledUpload(t *testing.T) {
+	g := s.gateway(t, setup{instances: []string{newStalled(t)}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
+	c := g.dial(t)
+	c.send(head("POST", "/x", "Content-Length: 1073741824"))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(c.Conn, io.LimitReader(zeros{}, 1<<30))
+	}()
+	c.read("POST").refused(t, 504, "idle-timeout")
+	_ = c.Close()
+	<-done
+}
+
+// newStalled accepts connections and never reads from them.
+func newStalled(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String() // the kernel accepts
+}
+
+func (s *suite) testStalledAnswer(t *testing.T) {
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
+		_, _ = io.WriteString(w, "abc")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(4 * brief):
+			_, _ = io.WriteString(w, "def")
+		}
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
+	if a := g.get(t, "/x?type=text/plain"); a.body != "abc" || a.err == nil {
+		t.Errorf("answer = %q, %v; want abc and a broken transfer", a.body, a.err)
+	}
+	if e := g.entries.only(t); e.Code != "idle-timeout" {
+		t.Errorf("logged code %q, want idle-timeout", e.Code)
+	}
+	// Row 56: an event stream may be silent for longer.
+	g.get(t, "/x?type=text/event-stream%3Bcharset=utf-8").is(t, 200, "abcdef")
+}
+
+func (s *suite) testSlowReader(t *testing.T) {
+	done := make(chan struct{})
+	up := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		defer close(done)
+		_, _ = io.Copy(w, io.LimitReader(zeros{}, 1<<30))
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
+	c := g.dial(t)
+	c.send(head("GET", "/x"))
+	if e := g.entries.only(t); e.Status != 200 && e.Status != 499 {
+		t.Errorf("logged %d", e.Status)
+	}
+	<-done
+}
+
+func (s *suite) testTotal(t *testing.T) {
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(brief / 10)
+		}
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Total = 2 * brief })})
+	if a := g.get(t, "/x"); a.err == nil {
+		t.Error("the answer ends as if it were whole")
+	}
+	if e := g.entries.only(t); e.Code != "total-timeout" || e.Duration > 20*brief {
+		t.Errorf("logged code %q after %v", e.Code, e.Duration)
+	}
+}
+
+// Row 53: a head that does not come is not waited for.
+func (s *suite) testHeadLimit(t *testing.T) {
+	g := s.gateway(t, setup{config: func(c *config.Config) { c.Timeouts.Header = brief }})
+	c := g.dial(t)
+	c.send("GET / HTTP/1.1\r\nHost:")
+	began := time.Now()
+	_, _ = io.Copy(io.Discard, c.r)
+	if took := time.Since(began); took > soon/2 {
+		t.Errorf("the connection was closed after %v", took)
+	}
+}
+
+func (s *suite) testNoLimits(t *testing.T) {
+	up := newUpstream(t, ok(strings.Repeat("x", 1000)))
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: func(c *config.Config) {
+		c.Timeouts = config.Timeouts{Connect: time.Second, Header: time.Second, KeepAlive: time.Second}
+	}})
+	if a := g.get(t, "/x"); a.StatusCode != 200 || len(a.body) != 1000 {
+		t.Errorf("answer = %d, %d bytes", a.StatusCode, len(a.body))
+	}
+}
