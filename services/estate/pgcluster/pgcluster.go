@@ -39,6 +39,9 @@ type Options struct {
 	// to by one goroutine at a time.
 	Output io.Writer
 
+	// Password is the superuser's; "" draws one.
+	Password string
+
 	// Settings are further server settings, as in postgresql.conf.
 	Settings map[string]string
 
@@ -49,11 +52,10 @@ type Options struct {
 // Cluster is a PostgreSQL server with its data. Its methods are safe for
 // concurrent use.
 type Cluster struct {
-	bin      string
-	dir      string // holds data, the socket and the password file
-	password string
-	owner    *owner // nil: the user who runs this process
-	options  Options
+	bin     string
+	dir     string // holds data, the socket and the password file
+	owner   *owner // nil: the user who runs this process
+	options Options
 
 	mu     sync.Mutex
 	port   int
@@ -74,7 +76,10 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{bin: bin, password: rand.Text(), owner: owner, options: o}
+	if o.Password == "" {
+		o.Password = rand.Text()
+	}
+	c := &Cluster{bin: bin, owner: owner, options: o}
 	if err := c.create(ctx); err != nil {
 		return nil, errors.Join(err, c.Remove(context.WithoutCancel(ctx)))
 	}
@@ -90,7 +95,7 @@ func (c *Cluster) URL(database string) string {
 	defer c.mu.Unlock()
 	u := url.URL{
 		Scheme:   "postgres",
-		User:     url.UserPassword(Superuser, c.password),
+		User:     url.UserPassword(Superuser, c.options.Password),
 		Host:     net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)),
 		Path:     "/" + database,
 		RawQuery: "sslmode=disable",
@@ -174,7 +179,7 @@ func (c *Cluster) create(ctx context.Context) error {
 	}
 	c.dir = dir
 	passwordFile := filepath.Join(dir, "password")
-	if err := os.WriteFile(passwordFile, []byte(c.password+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(passwordFile, []byte(c.options.Password+"\n"), 0o600); err != nil {
 		return fmt.Errorf("pgcluster: %w", err)
 	}
 	if c.owner != nil {

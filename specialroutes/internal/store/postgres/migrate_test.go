@@ -62,7 +62,12 @@ func migrated(t *testing.T, address string) schematest.Database {
 
 func column(t *testing.T, address, query string) []string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), address)
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // the address may be a pooler's
+	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,6 +124,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = limits.Acquire
 	}
+	config.ConnConfig.DialFunc = dial(config.ConnConfig.ConnectTimeout)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", errors.New(err.Error()))

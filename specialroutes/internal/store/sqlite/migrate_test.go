@@ -52,7 +52,7 @@ func TestMigration(t *testing.T) {
 			},
 			Steps:   migrations.SQLite(),
 			Address: path,
-			Exec:    func(t *testing.T, statement string) { exec(t, path, statement) },
+			Exec:    func(t *testing.T, statement string) { byHand(t, path, statement) },
 			Column:  func(t *testing.T, query string) []string { return column(t, path, query) },
 			Tables:  `SELECT name FROM sqlite_schema WHERE type = 'table'`,
 			Block:   `SELECT block();`,

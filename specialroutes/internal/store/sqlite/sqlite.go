@@ -76,12 +76,9 @@ func (o Options) withDefaults() Options {
 // /var/lib/x.db, that of sqlite://x.db is x.db in the working directory.
 func Path(address string) (string, error) {
 	rest, ok := strings.CutPrefix(address, "sqlite://")
-	if !ok || rest == "" || strings.ContainsAny(rest, "?#\x00") {
-		return "", fmt.Errorf("sqlite: %q is not sqlite:///path/to/file", address)
-	}
 	path, err := url.PathUnescape(rest)
-	if err != nil {
-		return "", fmt.Errorf("sqlite: %q: %w", address, err)
+	if !ok || err != nil || path == "" || strings.ContainsAny(rest, "?#") || strings.Contains(path, "\x00") {
+		return "", fmt.Errorf("sqlite: %q is not sqlite:///path/to/file", address)
 	}
 	return path, nil
 }

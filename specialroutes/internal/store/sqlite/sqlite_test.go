@@ -14,6 +14,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(serveVariable); path != "" {
+		os.Exit(serve(path))
+	}
 	if code, isChild := child(); isChild {
 		os.Exit(code)
 	}
@@ -41,8 +44,8 @@ func open(t *testing.T, o sqlite.Options) *sqlite.Store {
 	return s
 }
 
-// exec runs SQL by hand, as another program would.
-func exec(t *testing.T, path, statement string) {
+// byHand runs SQL by hand, as another program would.
+func byHand(t *testing.T, path, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -57,6 +60,23 @@ func exec(t *testing.T, path, statement string) {
 	}
 }
 
+// holdWriteLock takes SQLite's own lock, as another program might.
+func holdWriteLock(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = tx.Rollback() // nothing was done in it
+		db.Close()
+	}
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Exercise(t, func(t *testing.T) storetest.Database {
@@ -65,7 +85,7 @@ func TestStore(t *testing.T) {
 			Open: func(t *testing.T, sources store.Sources) store.Store {
 				return open(t, sqlite.Options{Path: path, Sources: sources})
 			},
-			Exec: func(t *testing.T, statement string) { exec(t, path, statement) },
+			Exec: func(t *testing.T, statement string) { byHand(t, path, statement) },
 			Backup: func(t *testing.T) func(*testing.T) {
 				saved, err := os.ReadFile(path)
 				if err != nil {
