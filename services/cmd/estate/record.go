@@ -18,7 +18,10 @@ type bookRecord struct {
 	Weight      int    `json:"weight"`
 }
 
-const recordPath = "/v1/route/abtesting/organizationservice"
+const (
+	recordPath = "/v1/route/abtesting/organizationservice"
+	bookWeight = 5
+)
 
 // ensureRecord writes the book's record, half of the calls to the endpoint, unless
 // there is a record: it may be what the user left there the last time.
@@ -40,7 +43,7 @@ func ensureRecord(ctx context.Context, specialRoutes, endpoint string, out io.Wr
 	default:
 		return fmt.Errorf("reading the record: status %d: %s", status, body)
 	}
-	text, err := json.Marshal(newRecord(endpoint, 5))
+	text, err := json.Marshal(newRecord(endpoint, bookWeight))
 	if err != nil {
 		return err
 	}

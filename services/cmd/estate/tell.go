@@ -16,10 +16,11 @@ const (
 	licensePath  = "/api/licensing/v1/organizations/" + organization + "/licenses/" + license
 )
 
-// tell prints three commands to try.
+// tell prints three commands to try. None of them leaves anything behind that
+// surprises whoever goes on with the README.
 func tell(out io.Writer, e *estate.Estate) {
 	gateway, routes := local(e.GatewayURL(0)), local(e.SpecialRoutesURL())+recordPath
-	onlyNew, err := json.Marshal(newRecord(local(e.NewURL()), 0))
+	record, err := json.Marshal(newRecord(local(e.NewURL()), bookWeight))
 	if err != nil { // a struct of strings and an integer
 		panic(err)
 	}
@@ -27,16 +28,16 @@ func tell(out io.Writer, e *estate.Estate) {
 The estate is up. In another terminal, try
 
   curl %s
+  curl %s
   curl -X PUT -H 'Content-Type: application/json' -d '%s' %s
-  curl -X DELETE %s
 
 The first one is the call to repeat: its contactName changes between OLD:: and
-NEW::. The second one sends all calls to NEW (weight is the tenths that stay with
-OLD), the third one removes the record, so that all calls go to OLD.
+NEW::. The second one shows the record, the third one writes it. Try other weights:
+they are the tenths of the calls that stay with OLD, so 10 is only OLD, 0 only NEW.
 
 Calls that the organization service answered, through the gateway (Ctrl-C stops
 everything):
-`, gateway+licensePath, onlyNew, routes, routes)
+`, gateway+licensePath, routes, record, routes)
 }
 
 // local writes a URL as a person does.

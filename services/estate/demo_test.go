@@ -1,0 +1,151 @@
+package estate_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// demo is a run of cmd/estate.
+type demo struct {
+	cmd    *exec.Cmd
+	exited chan struct{}
+
+	mu     sync.Mutex
+	output strings.Builder
+}
+
+func startDemo(t *testing.T, program, dir string) *demo {
+	t.Helper()
+	d := &demo{cmd: exec.Command(program, "-dir", dir, "-free-ports"), exited: make(chan struct{})}
+	stdout, err := d.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.cmd.Stderr = d.cmd.Stdout
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(d.exited)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			d.mu.Lock()
+			d.output.WriteString(lines.Text() + "\n")
+			d.mu.Unlock()
+		}
+		_ = d.cmd.Wait() // its code is in ProcessState
+	}()
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Kill()
+		<-d.exited
+	})
+	return d
+}
+
+func (d *demo) text() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.output.String()
+}
+
+// await waits until the output matches, and returns the match's group.
+func (d *demo) await(t *testing.T, pattern string, limit time.Duration) string {
+	t.Helper()
+	expression := regexp.MustCompile(pattern)
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		if match := expression.FindStringSubmatch(d.text()); match != nil {
+			return match[1]
+		}
+		select {
+		case <-d.exited:
+			t.Fatalf("the demo ended before it printed %s:\n%s", pattern, d.text())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	t.Fatalf("the demo did not print %s:\n%s", pattern, d.text())
+	return ""
+}
+
+func (d *demo) interrupt(t *testing.T) {
+	t.Helper()
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exitCode waits for the end, after which no port may be open.
+func (d *demo) exitCode(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-d.exited:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the demo did not end:\n%s", d.text())
+	}
+	ready := regexp.MustCompile(`is ready on http://(\S+)`).FindAllStringSubmatch(d.text(), -1)
+	if len(ready) != 5 {
+		t.Errorf("%d processes were ready, want 5:\n%s", len(ready), d.text())
+	}
+	for _, match := range ready {
+		if conn, err := net.Dial("tcp", match[1]); err == nil {
+			_ = conn.Close()
+			t.Errorf("port %s is left behind", match[1])
+		}
+	}
+	return d.cmd.ProcessState.ExitCode()
+}
+
+// TestDemo runs the demo as a process twice: it counts calls and stops, finds its
+// record again, and stops at once at the second signal.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "demo")
+	build := exec.Command("go", "build", "-o", program, "specialroutes.example/services/cmd/estate")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	const building = 5 * time.Minute
+
+	d := startDemo(t, program, dir)
+	url := d.await(t, `curl (http\S+/licenses/\S+)`, building)
+	d.await(t, `(?m)(^OLD 0   NEW 0$)`, time.Minute)
+	for range 40 { // none of one kind: once in 10¹²
+		get(url)
+	}
+	d.await(t, `(?m)^OLD [1-9]\d*   NEW ([1-9]\d*)$`, time.Minute)
+	d.interrupt(t)
+	if code := d.exitCode(t); code != 0 {
+		t.Errorf("exit code = %d after Ctrl-C, want 0:\n%s", code, d.text())
+	}
+
+	d = startDemo(t, program, dir)
+	d.await(t, `(The record of the last time is in force: .*"weight":5)`, building)
+	url = d.await(t, `curl (http\S+/licenses/\S+)`, time.Minute)
+	host := strings.Split(url, "/")[2]
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// A request whose body never ends is in flight until the drain limit.
+	fmt.Fprintf(conn, "PUT /api/organization/v1/organizations/x HTTP/1.1\r\nHost: %s\r\nExpect: 100-continue\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n", host)
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("answer to the head of a request = %q, %v, want 100 Continue", line, err)
+	}
+	d.interrupt(t)
+	d.await(t, `(Stopping)`, time.Minute)
+	begin := time.Now()
+	d.interrupt(t)
+	if code := d.exitCode(t); code != 1 || time.Since(begin) > 10*time.Second {
+		t.Errorf("exit code = %d, %v after the second Ctrl-C, want 1 at once:\n%s", code, time.Since(begin), d.text())
+	}
+}
