@@ -36,10 +36,10 @@ COPY orgservice-new orgservice-new
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     cd orgservice-new && go build -ldflags="-s -w" -o /out/orgservice-new .
 
-FROM build-base AS build-licensingservice
+FROM build-base AS build-services
 COPY services services
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    cd services && go build -ldflags="-s -w" -o /out/licensingservice ./cmd/licensingservice
+    cd services && go build -ldflags="-s -w" -o /out/ ./cmd/licensingservice ./cmd/estate
 
 # What all final images share: certificates to check others by, /data to write
 # to, and a user that is not root and owns nothing else. No shell, no package.
@@ -79,8 +79,13 @@ HEALTHCHECK --interval=3s --timeout=5s --start-period=10s CMD ["/orgservice-new"
 ENTRYPOINT ["/orgservice-new"]
 
 FROM base AS licensingservice
-COPY --from=build-licensingservice /out/licensingservice /
+COPY --from=build-services /out/licensingservice /
 ENV LISTEN=:8080
 EXPOSE 8080
 HEALTHCHECK --interval=3s --timeout=5s --start-period=10s CMD ["/licensingservice", "healthcheck"]
 ENTRYPOINT ["/licensingservice"]
+
+# Writes the book's record once; it serves nothing.
+FROM base AS seed
+COPY --from=build-services /out/estate /
+ENTRYPOINT ["/estate", "seed"]
