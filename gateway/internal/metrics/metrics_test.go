@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -209,6 +211,40 @@ func TestTheStateOfTheRecordsIsTold(t *testing.T) {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s: got %v (there: %t), want %v", series, v, ok, want)
 		}
+	}
+}
+
+func TestTheDocumentNamesEveryMetric(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n## Gateway metrics and alarms\n")
+	if !found {
+		t.Fatal("docs/operations.md lacks its section")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	reg := NewRegistry("", "", "")
+	NewRequests(reg, []string{"org"}).Observe(&accesslog.Entry{Service: "org", Variant: "new", Fallback: "wanted=new; reason=connect"})
+	CollectRecords(reg, func() records.Status { return records.Status{AsOf: time.Unix(1, 0)} }, time.Now)
+	CountDropped(reg, func() int64 { return 0 })
+	documented := make(map[string]bool)
+	for _, name := range regexp.MustCompile("gateway_[a-z_]+").FindAllString(section, -1) {
+		documented[name] = true
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "gateway_") && !documented[f.GetName()] {
+			t.Errorf("docs/operations.md does not name %s", f.GetName())
+		}
+		delete(documented, f.GetName())
+	}
+	for name := range documented {
+		t.Errorf("docs/operations.md names %s, which there is not", name)
 	}
 }
 

@@ -205,9 +205,10 @@ func TestBackoffDoublesToItsBoundWithHalfOfItRandom(t *testing.T) {
 		{0, 0, 100 * time.Millisecond},
 		{0, 0.5, 150 * time.Millisecond},
 		{1, 0, 200 * time.Millisecond},
-		{4, 0, 1600 * time.Millisecond},
-		{5, 0, 2500 * time.Millisecond},
-		{1 << 40, 0, 2500 * time.Millisecond},
+		{3, 0, 800 * time.Millisecond},
+		{4, 0, time.Second},
+		{4, 0.5, 1500 * time.Millisecond},
+		{1 << 40, 0, time.Second},
 	} {
 		f := Follower{o: Options{Random: func() float64 { return test.random }}.withDefaults()}
 		if got := f.backoff(test.n); got != test.want {

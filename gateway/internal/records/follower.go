@@ -31,7 +31,7 @@ func DefaultTimes() Times {
 		Grace: 10 * time.Second,
 		Pause: 50 * time.Millisecond,
 		Least: 200 * time.Millisecond,
-		Most:  5 * time.Second,
+		Most:  2 * time.Second,
 		Save:  time.Second,
 	}
 }
