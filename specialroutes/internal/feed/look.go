@@ -37,7 +37,7 @@ func (f *Feed) failed(err error) {
 		s.failing = time.Now()
 		f.log.Warn("the database does not tell its last change", "error", err)
 	}
-	if s.err == nil && (time.Since(s.failing) >= patience || !s.known) {
+	if s.err == nil && time.Since(s.failing) >= patience {
 		f.log.Error("the database is away; followers are told to keep what they have", "error", err)
 		s.err = err
 		f.move()

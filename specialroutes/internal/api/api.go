@@ -1,0 +1,146 @@
+// Package api is the REST interface of specialroutes, the contract of openapi.yaml
+// put into handlers, and the only package that knows gin. A handler reads a
+// request, asks the store, and returns an error by its meaning; what that means in
+// HTTP is said in one table (meanings), and what is logged about a request in one
+// line (edge).
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"specialroutes.example/services/service"
+	"specialroutes.example/specialroutes/internal/feed"
+	"specialroutes.example/specialroutes/internal/store"
+	"specialroutes.example/specialroutes/internal/tokens"
+)
+
+// Options is what the interface stands on. All but Hosts and Tokens are needed.
+type Options struct {
+	Store store.Store
+	Feed  *feed.Feed
+	Log   *slog.Logger
+
+	// Metrics is what /metrics shows; the interface adds its own to it.
+	Metrics *prometheus.Registry
+
+	// Tokens returns the tokens that are valid now. Nil is none: everybody reads,
+	// and nobody writes but with InsecureAdmin.
+	Tokens func() *tokens.Set
+
+	// InsecureAdmin lets everybody write who comes without a token, while there are
+	// none.
+	InsecureAdmin bool
+
+	// Hosts are the names that are answered, as in config.Config.
+	Hosts []string
+
+	// Draining says that the process is stopping.
+	Draining *service.Draining
+}
+
+// api is the handlers' common ground. It is immutable.
+type api struct {
+	Options
+	hosts   hostPolicy
+	origins *http.CrossOriginProtection
+	metrics *metrics
+}
+
+// operation is one line of the table of operations: a method and a path of
+// openapi.yaml and what is done there.
+type operation struct {
+	method, path string
+	scope        tokens.Scope // what a token must allow; 0 is open to everybody
+	parameters   []string     // of the query; others are refused
+	lenient      bool         // other parameters are ignored
+	quiet        bool         // logged at debug level when all is well
+	handle       func(*gin.Context) error
+}
+
+func (a *api) operations() []operation {
+	return []operation{
+		{method: "GET", path: "/v1/route/abtesting", scope: tokens.Read, parameters: []string{"limit", "after"}, handle: a.listBook},
+		{method: "GET", path: "/v1/route/abtesting/:serviceName", scope: tokens.Read, handle: a.getBook},
+		{method: "PUT", path: "/v1/route/abtesting/:serviceName", scope: tokens.Write, parameters: []string{"why"}, handle: a.putBook},
+		{method: "DELETE", path: "/v1/route/abtesting/:serviceName", scope: tokens.Write, parameters: []string{"why"}, handle: a.deleteBook},
+
+		{method: "GET", path: "/v1/changes", scope: tokens.Read, lenient: true, quiet: true, handle: a.changes},
+
+		{method: "GET", path: "/healthz", lenient: true, quiet: true, handle: a.healthz},
+		{method: "GET", path: "/readyz", lenient: true, quiet: true, handle: a.readyz},
+		{method: "GET", path: "/metrics", lenient: true, quiet: true, handle: a.showMetrics},
+		{method: "GET", path: "/openapi.yaml", scope: tokens.Read, handle: a.openapi},
+	}
+}
+
+// New returns the interface. It is safe for concurrent use.
+func New(o Options) http.Handler { return o.Draining.Wrap(newEngine(o)) }
+
+func newEngine(o Options) *gin.Engine {
+	a := &api{
+		Options: o,
+		hosts:   newHostPolicy(o.Hosts, o.Tokens != nil),
+		origins: http.NewCrossOriginProtection(),
+		metrics: newMetrics(o.Metrics, o.Feed),
+	}
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	e.HandleMethodNotAllowed = true
+	e.RedirectTrailingSlash = false
+	e.RedirectFixedPath = false
+	e.UseEscapedPath = true // a %2F separates nothing
+	e.UnescapePathValues = true
+	e.ForwardedByClientIP = false
+	_ = e.SetTrustedProxies(nil) // fails only for addresses that cannot be parsed
+
+	e.Use(a.edge, failing(a.guard))
+	e.NoRoute(failing(func(*gin.Context) error { return errNoPath }))
+	e.NoMethod(failing(func(*gin.Context) error { return errMethod }))
+	for _, o := range a.operations() {
+		e.Handle(o.method, o.path, failing(a.admit(o)), failing(o.handle))
+	}
+	return e
+}
+
+// failing makes a gin handler of a function that returns its error; edge answers
+// with it.
+func failing(f func(*gin.Context) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := f(c); err != nil {
+			_ = c.Error(err)
+			c.Abort()
+		}
+	}
+}
+
+// admit lets pass who may do the operation, asked for as it can be.
+func (a *api) admit(o operation) func(*gin.Context) error {
+	return func(c *gin.Context) error {
+		c.Set(quietKey, o.quiet)
+		if o.scope != 0 {
+			token, err := a.authenticate(c.Request)
+			if err != nil {
+				return err
+			}
+			c.Set(tokenKey, token)
+			if !token.Allows(o.scope) {
+				return a.notAllowed(token)
+			}
+		}
+		return checkQuery(c.Request.URL.RawQuery, o)
+	}
+}
+
+// The keys of what a request carries through its handlers.
+const (
+	tokenKey = "token"
+	quietKey = "quiet"
+)
+
+// bodyTimeout is what a client has to send a body of a MiB.
+const bodyTimeout = 30 * time.Second

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"specialroutes.example/services/routing"
+	"specialroutes.example/specialroutes/internal/store"
+)
+
+// bookPage is a page of the book's view.
+type bookPage struct {
+	Records []routing.Book `json:"records"`
+	LeftOut int            `json:"leftOut"`
+	Next    string         `json:"next,omitzero"`
+}
+
+func (a *api) listBook(c *gin.Context) error {
+	stored, next, err := a.listPage(c)
+	if err != nil {
+		return err
+	}
+	p := bookPage{Records: []routing.Book{}, Next: next}
+	for i := range stored {
+		book, err := bookOf(&stored[i])
+		if err != nil {
+			p.LeftOut++
+			continue
+		}
+		p.Records = append(p.Records, book)
+	}
+	return writeJSON(c, http.StatusOK, p)
+}
+
+// listPage returns the records of the page that is asked for, as far as the token is
+// for them, and where the next page begins, "" on the last one.
+func (a *api) listPage(c *gin.Context) (records []store.Stored, next string, err error) {
+	after, limit, err := page(c)
+	if err != nil {
+		return nil, "", err
+	}
+	stored, err := a.Store.List(c.Request.Context(), after, limit+1)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(stored) > limit {
+		stored = stored[:limit]
+		next = stored[limit-1].Service
+	}
+	token := tokenOf(c)
+	for _, s := range stored {
+		if token.Covers(s.Service) {
+			records = append(records, s)
+		}
+	}
+	return records, next, nil
+}
+
+func (a *api) getBook(c *gin.Context) error {
+	service, err := serviceName(c)
+	if err != nil {
+		return err
+	}
+	cond, err := readConditions(c.Request.Header)
+	if err != nil {
+		return err
+	}
+	stored, err := a.Store.Get(c.Request.Context(), service)
+	if err != nil {
+		return err
+	}
+	book, err := bookOf(&stored)
+	if err != nil {
+		return err
+	}
+	c.Header("ETag", stored.ETag())
+	if cond.notModified(&stored) {
+		noContent(c, http.StatusNotModified)
+		return nil
+	}
+	return writeJSON(c, http.StatusOK, book)
+}
+
+func (a *api) putBook(c *gin.Context) error {
+	w, err := readWrite(c)
+	if err != nil {
+		return err
+	}
+	var book routing.Book
+	if err := readBody(c, &book); err != nil {
+		return err
+	}
+	if err := checkBook(&book, w.service); err != nil {
+		return err
+	}
+	created := false
+	stored, err := a.write(c, w, func(before *store.Stored) (*routing.Record, error) {
+		if before == nil {
+			created = true
+			return routing.FromBook(book, nil)
+		}
+		if _, err := bookOf(before); err != nil {
+			return nil, err
+		}
+		return routing.FromBook(book, before.Record)
+	})
+	if err != nil {
+		return err
+	}
+	if book, err = bookOf(&stored); err != nil {
+		return err
+	}
+	c.Header("ETag", stored.ETag())
+	if created {
+		c.Header("Location", "/v1/route/abtesting/"+w.service)
+		return writeJSON(c, http.StatusCreated, book)
+	}
+	return writeJSON(c, http.StatusOK, book)
+}
+
+// checkBook finds all mistakes of a book's record before the store is asked: what
+// will be refused need not wait for other writers. The service's name may be left
+// out, and is filled in.
+func checkBook(b *routing.Book, service string) error {
+	var mistakes routing.ValidationError
+	if b.ServiceName != nil && *b.ServiceName != service {
+		mistakes = append(mistakes, routing.FieldError{Pointer: "/serviceName", Detail: "the path names another service"})
+	}
+	b.ServiceName = &service
+	_, err := routing.FromBook(*b, nil)
+	if found, ok := errors.AsType[routing.ValidationError](err); ok {
+		mistakes = append(mistakes, found...)
+	} else if err != nil {
+		return err
+	}
+	if len(mistakes) > 0 {
+		return mistakes
+	}
+	return nil
+}
+
+func (a *api) deleteBook(c *gin.Context) error {
+	w, err := readWrite(c)
+	if err != nil {
+		return err
+	}
+	_, err = a.write(c, w, func(before *store.Stored) (*routing.Record, error) {
+		if before == nil {
+			return nil, store.ErrNotFound
+		}
+		_, err := bookOf(before)
+		return nil, err
+	})
+	if err != nil {
+		return err
+	}
+	noContent(c, http.StatusNoContent)
+	return nil
+}
+
+// bookOf returns a record in the book's view, or why that cannot be.
+func bookOf(s *store.Stored) (routing.Book, error) {
+	if s.Broken != "" {
+		return routing.Book{}, errBroken(s)
+	}
+	book, err := routing.ToBook(s.Record)
+	if errors.Is(err, routing.ErrNotExpressible) {
+		f := refuse(http.StatusConflict, "not_expressible", "The book's view cannot express this record.")
+		return routing.Book{}, f.at(s.Service)
+	}
+	return book, err
+}
+
+// errBroken says that a stored record cannot be used, and why.
+func errBroken(s *store.Stored) error {
+	return refuse(http.StatusConflict, "record_broken", "The stored record cannot be used: "+s.Broken).at(s.Service)
+}
+
+// at adds the way to the record's full view.
+func (f *failure) at(service string) *failure {
+	path := "/v1/routes/" + service
+	f.problem.Members = map[string]any{"route": path}
+	return f.with("Link", "<"+path+`>; rel="alternate"`)
+}

@@ -1,0 +1,122 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"specialroutes.example/specialroutes/internal/store"
+)
+
+// maxWait is the longest wait that a follower may ask for. Proxies between us are
+// often set to cut what is silent for a minute.
+const maxWait = 60 * time.Second
+
+// envelope is the answer to a follower.
+type envelope struct {
+	Cursor                string            `json:"cursor"`
+	Full                  bool              `json:"full"`
+	Records               []changedRecord   `json:"records"`
+	Deleted               []string          `json:"deleted"`
+	InstanceLabels        []json.RawMessage `json:"instanceLabels"`
+	InstanceLabelsDeleted []json.RawMessage `json:"instanceLabelsDeleted"`
+}
+
+type changedRecord struct {
+	Service  string          `json:"service"`
+	Revision int64           `json:"revision"`
+	Record   json.RawMessage `json:"record"`
+}
+
+func (a *api) changes(c *gin.Context) error {
+	if t := tokenOf(c); !t.All() {
+		return errTokenForAll(t.Name)
+	}
+	f, err := readFollower(c)
+	if err != nil {
+		return err
+	}
+	changes, err := a.Feed.Changes(c.Request.Context(), f.after, f.wait)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, envelopeOf(&changes))
+}
+
+func envelopeOf(changes *store.Changes) envelope {
+	e := envelope{
+		Cursor:                changes.Cursor.String(),
+		Full:                  changes.Full,
+		Records:               make([]changedRecord, 0, len(changes.Records)),
+		Deleted:               append([]string{}, changes.Deleted...),
+		InstanceLabels:        []json.RawMessage{},
+		InstanceLabelsDeleted: []json.RawMessage{},
+	}
+	for _, s := range changes.Records {
+		raw := s.Raw
+		if raw == nil { // not even JSON: the reader is to see that it cannot be used
+			raw = json.RawMessage(`{}`)
+		}
+		e.Records = append(e.Records, changedRecord{Service: s.Service, Revision: s.Revision, Record: raw})
+	}
+	return e
+}
+
+// follower is what a follower asks.
+type follower struct {
+	after   store.Cursor
+	wait    time.Duration
+	gateway string // "" when it does not say
+}
+
+var (
+	cursorPattern  = regexp.MustCompile(`^[\x21-\x7E]{0,128}$`)
+	waitPattern    = regexp.MustCompile(`^([0-9]{1,5})(ms|s)$`)
+	gatewayPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$`)
+)
+
+func readFollower(c *gin.Context) (follower, error) {
+	var f follower
+	after := c.Query("after")
+	if !cursorPattern.MatchString(after) {
+		return f, badParameter("after", "want the cursor of an earlier answer")
+	}
+	// A cursor that cannot be read is that of another version. It is answered like any
+	// that is not known here: with everything.
+	f.after, _ = store.ParseCursor(after)
+	if s, given := c.GetQuery("wait"); given {
+		var ok bool
+		if f.wait, ok = readWait(s); !ok {
+			return f, badParameter("wait", "want a time as 55s or 200ms, at most 60s")
+		}
+	}
+	if id, given := c.GetQuery("gateway"); given {
+		if !gatewayPattern.MatchString(id) {
+			return f, badParameter("gateway", "want 1 to 64 of letters, digits and . _ - inside")
+		}
+		f.gateway = strings.Clone(id)
+	}
+	return f, nil
+}
+
+func readWait(s string) (time.Duration, bool) {
+	m := waitPattern.FindStringSubmatch(s)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0, false
+	}
+	unit := time.Second
+	if m[2] == "ms" {
+		unit = time.Millisecond
+	}
+	wait := time.Duration(n) * unit
+	return wait, wait <= maxWait
+}

@@ -1,0 +1,73 @@
+// Command specialroutes is the control plane: a REST service that keeps one route
+// record per service, and the feed by which gateways follow them.
+//
+//	specialroutes [serve]      serve
+//	specialroutes migrate      bring the database's schema up to date
+//	specialroutes healthcheck  ask the process that serves whether it lives
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"specialroutes.example/services/service"
+	"specialroutes.example/specialroutes/internal/config"
+)
+
+func main() { service.Main("specialroutes", run) }
+
+// run is the whole program: its arguments and environment are handed in, and it
+// returns when its work is done or ctx has ended.
+func run(ctx context.Context, args, environ []string, stderr io.Writer, force <-chan os.Signal) error {
+	p := &program{environ: environ, stderr: stderr, force: force}
+	root := p.command()
+	root.SetArgs(args)
+	root.SetOut(stderr)
+	root.SetErr(stderr)
+	return root.ExecuteContext(ctx)
+}
+
+// program is what all commands share.
+type program struct {
+	environ []string
+	stderr  io.Writer
+	force   <-chan os.Signal
+
+	// onListen is told the address that is served; nil is fine.
+	onListen func(address string)
+}
+
+func (p *program) command() *cobra.Command {
+	root := p.sub("specialroutes", "Keep route records and let gateways follow them", p.serve)
+	root.SilenceUsage = true
+	root.SilenceErrors = true // service.Main prints what run returns
+	root.CompletionOptions.DisableDefaultCmd = true
+	config.Bind(root.PersistentFlags())
+	root.AddCommand(
+		p.sub("serve", "Serve; what happens without a command too", p.serve),
+		p.sub("migrate", "Bring the database's schema up to date and end", p.migrate),
+		p.sub("healthcheck", "Ask the process that serves on --listen whether it lives", p.healthcheck),
+	)
+	return root
+}
+
+// sub makes a command that takes no arguments and is given the settings.
+func (p *program) sub(name, short string, do func(context.Context, config.Config) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.Load(cmd.Flags(), p.environ)
+			if err != nil {
+				return err
+			}
+			return do(cmd.Context(), c)
+		},
+	}
+}
+
+func (p *program) healthcheck(ctx context.Context, c config.Config) error {
+	return service.Healthcheck(ctx, c.Listen, c.TLSCert != "")
+}
