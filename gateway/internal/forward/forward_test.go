@@ -24,6 +24,7 @@ func TestServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := forward.NewServer(g, c.Timeouts, c.Limits, slog.New(slog.DiscardHandler))
+		s.Observer, s.NewID = g.Observer(), func() string { return "made" }
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

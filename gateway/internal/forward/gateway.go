@@ -76,6 +76,9 @@ func New(o Options) *Gateway {
 // requests end.
 func (g *Gateway) Close() { g.carrier.close() }
 
+// Observer returns who is told of the requests.
+func (g *Gateway) Observer() Observer { return g.options.Observer }
+
 // ServeHTTP takes one request from the filters to its last byte. It panics with
 // http.ErrAbortHandler when the answer cannot be completed, so that net/http
 // breaks the connection and the client cannot take a part for the whole.

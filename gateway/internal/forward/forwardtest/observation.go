@@ -1,6 +1,8 @@
 package forwardtest
 
 import (
+	"io"
+	"net/http"
 	"testing"
 	"time"
 
@@ -10,6 +12,8 @@ import (
 func (s *suite) testObservation(t *testing.T) {
 	t.Run("of an answered request", s.testEntry)
 	t.Run("of a refused request", s.testRefusedEntry)
+	t.Run("of what is no request", s.testUnreadable)
+	t.Run("of an answer that looks like a refusal", s.testLooksUnreadable)
 	t.Run("of a request whose filter panics", s.testPanic)
 }
 
@@ -43,6 +47,50 @@ func (s *suite) testRefusedEntry(t *testing.T) {
 			t.Errorf("logged %+v, want status %d and code %s", e, tt.status, tt.code)
 		}
 	}
+}
+
+// Rows 3, 4, 5, 13 and 38: what is no HTTP is refused in the same words, and
+// logged too.
+func (s *suite) testUnreadable(t *testing.T) {
+	up := newUpstream(t, ok("reached"))
+	g := s.gateway(t, setup{instances: []string{up.address()}})
+	heads := []string{
+		"Transfer-Encoding : chunked", "Content-Length : 5", "Content-Length: +2", "Content-Length: -1", "Content-Length: 0x2",
+		"Content-Length: 2, 2", "Content-Length: 1 3", "Content-Length: 99999999999999999999", "Content-Length: 2\r\nContent-Length: 3",
+		"X-A: a\x00b", "X\x00A: a", "X A: a", ": x", "no colon", "X-A\x7f: a", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: identity",
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked,",
+	}
+	for i, line := range heads {
+		c := g.dial(t)
+		c.send("POST " + prefix + "/x HTTP/1.1\r\nHost: a\r\n" + line + "\r\n\r\n")
+		a := c.read("POST")
+		if a.StatusCode != 400 && a.StatusCode != 501 {
+			t.Errorf("%q: status %d, want 400 or 501", line, a.StatusCode)
+			continue
+		}
+		p := a.problem(t)
+		if !c.ended() {
+			t.Errorf("%q: the connection goes on", line)
+		}
+		if e := g.entries.wait(t, i+1)[i]; e.Status != a.StatusCode || e.Code != p["code"] || !e.Client.IsValid() {
+			t.Errorf("%q: logged %+v", line, e)
+		}
+	}
+	if n := up.calls.Load(); n != 0 {
+		t.Errorf("the upstream was called %d times, want 0", n)
+	}
+}
+
+// An answer that looks like a refusal of the server's own is left alone.
+func (s *suite) testLooksUnreadable(t *testing.T) {
+	const text = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+	up := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(200)
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.WriteString(w, text)
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}})
+	g.get(t, "/x").is(t, 200, text)
 }
 
 // A fault of the gateway's own is 500, logged once, and takes nothing with it.
