@@ -108,7 +108,8 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 
 	draining := new(service.Draining)
 	open, opened := make(chan struct{}), make(chan struct{})
-	data := draining.Wrap(e.requests.InFlight(e.gateway))
+	data := forward.NewServer(draining.Wrap(e.requests.InFlight(e.gateway)), c.Timeouts, c.Limits, log)
+	data.Observer, data.NewID = e.gateway.Observer(), uuid.NewString
 	port := admin.New(admin.Options{
 		Config: c, Records: e.store, Status: e.follower.Status, Registry: e.registry, Metrics: e.metrics,
 		Draining: draining, Opened: opened,
@@ -117,7 +118,7 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 		Name: "gateway", Log: log, Draining: draining, Force: p.force,
 		Drain: service.DrainTimes{Delay: c.Drain.Delay, Limit: c.Drain.Limit},
 		Endpoints: []service.Endpoint{
-			{Name: "data", Address: c.Listen, Server: forward.NewServer(data, c.Timeouts, c.Limits, log), Open: open},
+			{Name: "data", Address: c.Listen, Server: data, Open: open},
 			{Name: "admin", Address: c.Admin, Server: adminServer(port, log), Late: true},
 		},
 		Background: []func(context.Context) error{
