@@ -130,7 +130,7 @@ func byKeys(t *testing.T, n int, service, salt string, weights ...int64) []int {
 func TestSticky_RampIsMonotone(t *testing.T) {
 	t.Parallel()
 	before := byKeys(t, 100_000, "s", "", 100, 0)
-	for p := int64(5); p <= 100; p += 5 {
+	for p := int64(10); p <= 100; p += 10 {
 		after := byKeys(t, 100_000, "s", "", 100-p, p)
 		for key := range after {
 			if before[key] == 1 && after[key] != 1 {
