@@ -158,8 +158,7 @@ func TestAReadOnlyServerRefusesWritesOnly(t *testing.T) {
 	address := migratedOn(t, c)
 	s := open(t, postgres.Options{URL: address, PoolSize: 4})
 	mustPut(t, s, "svc", 1)
-	postgrestest.Exec(t, address, `ALTER SYSTEM SET default_transaction_read_only = on`)
-	postgrestest.Exec(t, address, `SELECT pg_reload_conf()`)
+	demote(t, address)
 	var err error
 	waitFor(t, back, "refusal", func() bool {
 		err = put(t.Context(), s, "svc", 2)
@@ -178,34 +177,61 @@ func TestAReadOnlyServerRefusesWritesOnly(t *testing.T) {
 	wantWritesBack(t, s, "svc")
 }
 
-// TestAFailoverIsFollowed lets the primary die and a standby, which has not got the
-// last change, take over.
+// TestAFailoverIsFollowed lets a standby take over, which has not got the last
+// change.
 func TestAFailoverIsFollowed(t *testing.T) {
 	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, primary *pgcluster.Cluster){
+		"from a primary that died": func(t *testing.T, primary *pgcluster.Cluster) {
+			if err := primary.Kill(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		// Its connections stay as they are, so the pool must be told to look elsewhere.
+		"from a primary that lives on as a standby": func(t *testing.T, primary *pgcluster.Cluster) {
+			demote(t, primary.URL("postgres"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failover(t, end)
+		})
+	}
+}
+
+func failover(t *testing.T, end func(t *testing.T, primary *pgcluster.Cluster)) {
 	primary, standby := cluster(t), cluster(t)
-	addressOfPrimary := migratedOn(t, primary)
-	s := open(t, postgres.Options{URL: bothHosts(t, addressOfPrimary, standby.URL("postgres")), PoolSize: 4})
+	address := bothHosts(t, migratedOn(t, primary), standby.URL("postgres"))
+	s := open(t, postgres.Options{URL: address, PoolSize: 4})
 	mustPut(t, s, "svc", 1)
 	copyDatabase(t, primary, standby)
-	postgrestest.Exec(t, standby.URL("postgres"), `ALTER SYSTEM SET default_transaction_read_only = on`)
-	postgrestest.Exec(t, standby.URL("postgres"), `SELECT pg_reload_conf()`)
+	demote(t, standby.URL("postgres"))
 	mustPut(t, s, "lost", 1)
 	seen, err := s.Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := primary.Kill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := put(t.Context(), s, "svc", 2); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("before the standby takes over Write = %v, want ErrUnavailable", err)
-	}
+	end(t, primary)
+	waitFor(t, back, "refusal", func() bool {
+		err := put(t.Context(), s, "lost", 2)
+		if err != nil && !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("before the standby takes over Write = %v, want ErrUnavailable", err)
+		}
+		return err != nil
+	})
 	promote(t, standby.URL("postgres"))
 	wantWritesBack(t, s, "svc")
 	c, err := s.Changes(t.Context(), seen)
 	if err != nil || !c.Full || len(c.Records) != 1 || c.Records[0].Service != "svc" {
 		t.Errorf("who has seen the lost change gets %+v, %v, want everything, without it", c, err)
 	}
+}
+
+// demote makes a server read-only.
+func demote(t *testing.T, address string) {
+	t.Helper()
+	postgrestest.Exec(t, address, `ALTER SYSTEM SET default_transaction_read_only = on`)
+	postgrestest.Exec(t, address, `SELECT pg_reload_conf()`)
 }
 
 // promote makes a read-only server writable.
@@ -246,6 +272,26 @@ func TestFiftyWritersShareAPoolOfFour(t *testing.T) {
 	if head, err := s.Head(t.Context()); err != nil || head.Revision != writers {
 		t.Errorf("Head() = %v, %v, want revision %d", head, err, writers)
 	}
+}
+
+func TestWritersWaitForEachOtherWhateverTheDefaultIsolation(t *testing.T) {
+	t.Parallel()
+	const writers = 10
+	address := postgrestest.New(t)
+	postgrestest.Exec(t, address, `ALTER DATABASE `+postgrestest.Name(t, address)+
+		` SET default_transaction_isolation = 'serializable'`)
+	s := open(t, postgres.Options{URL: address})
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for range 5 {
+				if err := put(t.Context(), s, "svc", 5); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestAWaitForAFreeConnectionEnds(t *testing.T) {

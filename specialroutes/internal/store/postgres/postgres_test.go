@@ -55,6 +55,37 @@ func TestStore(t *testing.T) {
 	})
 }
 
+// TestNamesSortByBytesWhateverTheDatabasesLocale works on a database that sorts by
+// letters first, as many languages do and C does not.
+func TestNamesSortByBytesWhateverTheDatabasesLocale(t *testing.T) {
+	t.Parallel()
+	server := postgrestest.Server(t)
+	if column(t, server, `SELECT count(*)::text FROM pg_collation
+		WHERE collname = 'en-x-icu' AND current_setting('server_version_num')::int >= 150000`)[0] == "0" {
+		t.Skip("the server cannot make a database that sorts by ICU's rules")
+	}
+	address := postgrestest.NewOn(t, server, `LOCALE_PROVIDER icu ICU_LOCALE 'en-u-ka-shifted' TEMPLATE template0`)
+	if got := column(t, address, `SELECT x FROM (VALUES ('a-c'), ('ab')) AS v (x) ORDER BY x`); got[0] != "ab" {
+		t.Fatalf("the database sorts %v, want by letters before hyphens", got)
+	}
+	if err := postgres.Migrate(t.Context(), postgres.Options{URL: address}); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, postgres.Options{URL: address})
+	for _, service := range []string{"ab", "a-c"} {
+		mustPut(t, s, service, 1)
+	}
+	want := []string{"a-c", "ab"}
+	list, err := s.List(t.Context(), "", 0)
+	if err != nil || list[0].Service != want[0] || list[1].Service != want[1] {
+		t.Errorf("List() = %v, %v, want %v", list, err, want)
+	}
+	rest, err := s.List(t.Context(), "a-c", 0)
+	if err != nil || len(rest) != 1 {
+		t.Errorf("List() after a-c = %v, %v, want ab", rest, err)
+	}
+}
+
 func TestOpenDoesNotRepeatAPasswordInItsError(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{

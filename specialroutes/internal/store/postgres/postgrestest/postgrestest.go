@@ -53,11 +53,12 @@ func New(t testing.TB) string {
 	return address
 }
 
-// NewOn makes a database without tables on a given server.
-func NewOn(t testing.TB, server string) string {
+// NewOn makes a database without tables on a given server, with options of CREATE
+// DATABASE.
+func NewOn(t testing.TB, server string, options ...string) string {
 	t.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
-	Exec(t, server, "CREATE DATABASE "+name)
+	Exec(t, server, "CREATE DATABASE "+name+" "+strings.Join(options, " "))
 	t.Cleanup(func() {
 		run(context.WithoutCancel(t.Context()), t, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 	})
