@@ -51,4 +51,4 @@ lint-vet:
 	GOOS=darwin go vet $(PACKAGES)
 
 lint-rules:
-	$(GOLANGCI_LINT) run $(PACKAGES)
+	$(GOLANGCI_LINT) run --allow-parallel-runners $(PACKAGES)
