@@ -148,6 +148,13 @@ func TestGet_SaysWhenTheOrganizationCannotBeHad(t *testing.T) {
 	status := func(code int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
 	}
+	elsewhere := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/elsewhere" {
+			_, _ = io.WriteString(w, `{"name":"somebody else's"}`)
+			return
+		}
+		http.Redirect(w, req, "/api/organization/elsewhere", http.StatusFound)
+	})
 	tests := []struct {
 		name          string
 		organizations http.Handler
@@ -158,7 +165,7 @@ func TestGet_SaysWhenTheOrganizationCannotBeHad(t *testing.T) {
 		{"there is none", organization.NewHandler("OLD::", nil), time.Minute, 404, "organization_not_found"},
 		{"the gateway has no such route", http.NotFoundHandler(), time.Minute, 502, "organization_unavailable"},
 		{"no instance", status(503), time.Minute, 502, "organization_unavailable"},
-		{"redirect", http.RedirectHandler("/elsewhere", http.StatusFound), time.Minute, 502, "organization_unavailable"},
+		{"redirect", elsewhere, time.Minute, 502, "organization_unavailable"},
 		{"the gateway's time is over", status(504), time.Minute, 504, "organization_timeout"},
 		{"no JSON", status(200), time.Minute, 502, "organization_unavailable"},
 		{"no answer", http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }), 50 * time.Millisecond, 504, "organization_timeout"},

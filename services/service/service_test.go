@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,7 +29,9 @@ type running struct {
 func run(t *testing.T, o service.Options) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	o.Drain.Limit = 20 * time.Second
+	if o.Drain.Limit == 0 {
+		o.Drain.Limit = 20 * time.Second
+	}
 	r := &running{stop: cancel, result: make(chan error, 1), listen: make(chan string, len(o.Endpoints))}
 	o.OnListen = func(name string, addr net.Addr) { r.listen <- name + " " + addr.String() }
 	var done sync.WaitGroup
@@ -202,6 +205,74 @@ func TestRun_BackgroundOutlivesTheRequests(t *testing.T) {
 	}
 	if !<-handled {
 		t.Error("the background function ended before the request")
+	}
+}
+
+// cutWhile runs a server with a request in flight that the handler does not end,
+// stops it, and checks that Run tells of the cut.
+func cutWhile(t *testing.T, handle func(entered chan<- struct{}) http.HandlerFunc) net.Conn {
+	t.Helper()
+	entered := make(chan struct{})
+	draining := new(service.Draining)
+	server := service.HTTPServer(draining.Wrap(handle(entered)))
+	r := run(t, service.Options{
+		Draining: draining, Drain: service.DrainTimes{Limit: time.Millisecond},
+		Endpoints: []service.Endpoint{{Name: "data", Address: "127.0.0.1:0", Server: server}},
+	})
+	conn, err := net.Dial("tcp", r.address(t, "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	r.stop()
+	if err := <-r.result; !errors.Is(err, service.ErrCut) {
+		t.Errorf("Run = %v, want ErrCut", err)
+	}
+	return conn
+}
+
+func TestRun_CutClosesConnectionsOfHandlersThatGoOn(t *testing.T) {
+	t.Parallel()
+	leave := make(chan struct{})
+	defer close(leave)
+	conn := cutWhile(t, func(entered chan<- struct{}) http.HandlerFunc {
+		return func(http.ResponseWriter, *http.Request) {
+			close(entered)
+			<-leave
+		}
+	})
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("reading from the connection = %v, want it closed", err)
+	}
+}
+
+func TestRun_CutEndsTheContextOfConnectionsTakenOver(t *testing.T) {
+	t.Parallel()
+	noticed := make(chan struct{})
+	cutWhile(t, func(entered chan<- struct{}) http.HandlerFunc {
+		return func(w http.ResponseWriter, req *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			close(entered)
+			<-req.Context().Done()
+			close(noticed)
+		}
+	})
+	select {
+	case <-noticed:
+	case <-time.After(10 * time.Second):
+		t.Error("the handler was not told")
 	}
 }
 
