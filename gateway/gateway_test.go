@@ -286,7 +286,7 @@ func TestWithoutSpecialroutesTheFileIsRoutedBy(t *testing.T) {
 	feed, before, after := recordstest.NewFeed(t), upstream(t, "OLD"), upstream(t, "NEW")
 	feed.Put("org", recordstest.BookRecord("org", 0, after.URL))
 	file := filepath.Join(t.TempDir(), "records.json")
-	more := fmt.Sprintf("log: {access: false}\n")
+	const more = "log: {access: false}\n"
 	with := func(url string) string {
 		return strings.Replace(settings(url, before, more), "records: {", fmt.Sprintf("records: {file: %q, ", file), 1)
 	}

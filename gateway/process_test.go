@@ -47,8 +47,8 @@ func binary(t *testing.T) string {
 type process struct {
 	*exec.Cmd
 	stderr      *buffer
-	data, admin string // base URLs
-	ended       chan error
+	data, admin string        // base URLs
+	ended       chan struct{} // closed then
 }
 
 // launch starts the binary on free ports with settings in YAML, and waits until the
@@ -59,7 +59,7 @@ func launch(t *testing.T, settings string, stdout *os.File) *process {
 	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"+settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Cmd: exec.Command(binary(t)), stderr: new(buffer), ended: make(chan error, 1)}
+	p := &process{Cmd: exec.Command(binary(t)), stderr: new(buffer), ended: make(chan struct{})}
 	p.Env, p.Stderr = []string{"GATEWAY_CONFIG=" + file}, p.stderr
 	if stdout != nil {
 		p.Stdout = stdout
@@ -67,7 +67,10 @@ func launch(t *testing.T, settings string, stdout *os.File) *process {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.ended <- p.Wait() }()
+	go func() {
+		_ = p.Wait() // the exit code says it
+		close(p.ended)
+	}()
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
 		<-p.ended
@@ -96,8 +99,7 @@ func (p *process) terminate(t *testing.T) int {
 		t.Fatal(err)
 	}
 	select {
-	case err := <-p.ended:
-		p.ended <- err
+	case <-p.ended:
 		return p.ProcessState.ExitCode()
 	case <-time.After(20 * time.Second):
 		t.Fatalf("the process does not end\n%s", p.stderr)
@@ -185,13 +187,12 @@ func TestARequestThatIsCutMakesTheExitCodeOne(t *testing.T) {
 	})
 	t.Cleanup(func() { close(release) }) // before the server is closed
 	p := launch(t, strings.Replace(settings(feed.URL, slow, ""), "limit: 5s", "limit: 100ms", 1), nil)
-	failed := make(chan error, 1)
+	failed := make(chan struct{})
 	go func() {
-		res, err := client.Get(p.data + "/api/org/x")
-		if err == nil {
+		defer close(failed)
+		if res, err := client.Get(p.data + "/api/org/x"); err == nil {
 			res.Body.Close()
 		}
-		failed <- err
 	}()
 	<-asked
 	if code := p.terminate(t); code != 1 {

@@ -104,7 +104,7 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	defer e.gateway.Close()
-	greet(c, log)
+	greet(c, p.environ, log)
 
 	draining := new(service.Draining)
 	open, opened := make(chan struct{}), make(chan struct{})
@@ -145,9 +145,12 @@ func adminServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 // greet says what starts, and warns of what is allowed but seldom meant.
-func greet(c *config.Config, log *slog.Logger) {
+func greet(c *config.Config, environ []string, log *slog.Logger) {
 	version, revision := build()
 	log.Info("starting", "version", version, "revision", revision, "routes", len(c.Routes), "instancesOf", len(c.Instances))
+	if unknown := config.Unknown(environ); len(unknown) > 0 {
+		log.Warn("environment variables that are no setting are ignored", "variables", unknown)
+	}
 	for _, url := range c.Records.URLs {
 		if c.Records.TokenFile != "" && !strings.HasPrefix(url, "https:") {
 			log.Warn("the token is sent without TLS", "url", url)

@@ -6,11 +6,14 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // update rewrites the table of settings: go test ./internal/config -update
@@ -193,3 +196,32 @@ func defaultText(v reflect.Value) string {
 }
 
 func cell(comment string) string { return strings.ReplaceAll(comment, "|", `\|`) }
+
+// scalarText is the inverse of setScalar.
+func scalarText(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case Bytes:
+		if x > 0 && x%(1<<10) == 0 {
+			return fmt.Sprintf("%dKiB", x>>10)
+		}
+		return strconv.FormatInt(int64(x), 10)
+	case time.Duration:
+		return shortDuration(x)
+	case slog.Level:
+		return strings.ToLower(x.String())
+	default:
+		return fmt.Sprint(x)
+	}
+}
+
+// shortDuration is d without the zero minutes and seconds that String appends.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

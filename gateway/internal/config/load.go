@@ -1,11 +1,13 @@
 package config
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -134,13 +136,32 @@ func parseEnviron(environ []string) map[string]string {
 	return env
 }
 
+// Unknown returns the variables that begin as the gateway's do and are no setting,
+// in order. They are no mistake, because an orchestrator may set some for a service
+// that is called gateway; but a misspelt one is among them.
+func Unknown(environ []string) []string {
+	known := map[string]bool{configVariable: true}
+	defaults := Default()
+	for _, s := range settings(&defaults) {
+		known[s.variable()] = true
+	}
+	var unknown []string
+	for name := range parseEnviron(environ) {
+		if strings.HasPrefix(name, "GATEWAY_") && !known[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
 // parseFlags returns the flags that args give, by name, as text.
 func parseFlags(args []string) (map[string]string, error) {
 	given := make(map[string]string)
 	set := newFlagSet()
 	set.SetOutput(io.Discard)
 	if err := set.Parse(args); err != nil {
-		if err == flag.ErrHelp {
+		if errors.Is(err, flag.ErrHelp) {
 			return nil, ErrHelp
 		}
 		return nil, &InvalidError{[]Mistake{{Source: "flags", Detail: err.Error()}}}

@@ -295,6 +295,16 @@ func TestArgumentsThatAreNoFlagsAreRefused(t *testing.T) {
 	}
 }
 
+func TestVariablesThatAreNoSettingAreTold(t *testing.T) {
+	t.Parallel()
+	got := config.Unknown([]string{
+		"GATEWAY_RECORD_URL=x", "GATEWAY_RECORDS_URL=x", "GATEWAY_CONFIG=x", "GATEWAY_INSTANCES=x", "OTHER=x", "GATEWAY_EMPTY=", "GATEWAY_A=x",
+	})
+	if want := []string{"GATEWAY_A", "GATEWAY_RECORD_URL"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("Unknown = %q, want %q", got, want)
+	}
+}
+
 func TestTheAdminAddressIsKnownAlsoFromSettingsThatAreInvalid(t *testing.T) {
 	t.Parallel()
 	file := write(t, "admin: :1\nroutes: 7\nsurprise: [\n")

@@ -93,32 +93,3 @@ func setBytes(p *Bytes, text string) error {
 	*p = Bytes(n << shift)
 	return nil
 }
-
-// scalarText is the inverse of setScalar, for the documentation of defaults.
-func scalarText(v reflect.Value) string {
-	switch x := v.Interface().(type) {
-	case Bytes:
-		if x > 0 && x%(1<<10) == 0 {
-			return fmt.Sprintf("%dKiB", x>>10)
-		}
-		return strconv.FormatInt(int64(x), 10)
-	case time.Duration:
-		return shortDuration(x)
-	case slog.Level:
-		return strings.ToLower(x.String())
-	default:
-		return fmt.Sprint(x)
-	}
-}
-
-// shortDuration is d without the zero minutes and seconds that String appends.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
