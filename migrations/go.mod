@@ -1,4 +1,3 @@
 module specialroutes.example/migrations
 
 go 1.26.0
-
