@@ -92,9 +92,14 @@ func kindOf(pg *pgconn.PgError) error {
 		pgerrcode.IsTransactionRollback(code),          // deadlock with somebody else's statement
 		pgerrcode.IsObjectNotInPrerequisiteState(code), // lock_timeout
 		code == pgerrcode.IdleInTransactionSessionTimeout,
-		code == pgerrcode.UndefinedTable, code == pgerrcode.UndefinedColumn: // not migrated
+		isUndefined(pg): // not migrated
 		return store.ErrUnavailable
 	default:
 		return nil
 	}
+}
+
+// isUndefined says whether a table, or a part of one, is not there.
+func isUndefined(pg *pgconn.PgError) bool {
+	return pg.Code == pgerrcode.UndefinedTable || pg.Code == pgerrcode.UndefinedColumn
 }

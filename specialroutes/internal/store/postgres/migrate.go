@@ -29,7 +29,7 @@ func MigrateWith(ctx context.Context, o Options, steps fs.FS) error {
 	if err != nil {
 		return err
 	}
-	return migrating(ctx, schema.Up(ctx, target))
+	return migrationError(ctx, schema.Up(ctx, target))
 }
 
 // MigrateDown takes the newest steps back; see schema.Down.
@@ -38,7 +38,7 @@ func MigrateDown(ctx context.Context, o Options, steps int) error {
 	if err != nil {
 		return err
 	}
-	return schema.Down(ctx, target, steps)
+	return migrationError(ctx, schema.Down(ctx, target, steps))
 }
 
 // target describes the database on connections of their own, which schema closes.
@@ -48,6 +48,10 @@ func target(o Options, steps fs.FS) (schema.Target, error) {
 		return schema.Target{}, fmt.Errorf("postgres: %w", errors.New(err.Error()))
 	}
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = o.Limits.withDefaults().Acquire
+	}
+	config.DialFunc = dial(config.ConnectTimeout)
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(1)
 	return schema.Target{

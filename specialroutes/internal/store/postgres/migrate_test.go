@@ -7,11 +7,14 @@ import (
 	"io/fs"
 	"log/slog"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"specialroutes.example/migrations"
+	"specialroutes.example/specialroutes/internal/store"
 	"specialroutes.example/specialroutes/internal/store/postgres"
 	"specialroutes.example/specialroutes/internal/store/postgres/postgrestest"
 	"specialroutes.example/specialroutes/internal/store/schema"
@@ -109,8 +112,8 @@ func TestMigrateEndsItsWaitForTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := postgres.Options{URL: address, LockTimeout: 200 * time.Millisecond}
-	if err := postgres.Migrate(t.Context(), o); !errors.Is(err, schema.ErrLocked) {
-		t.Errorf("Migrate() = %v, want ErrLocked", err)
+	if err := postgres.Migrate(t.Context(), o); !errors.Is(err, schema.ErrLocked) || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Migrate() = %v, want ErrLocked, which may be tried again", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
@@ -148,5 +151,34 @@ func TestMigrateWithoutWorkNeedsNoRightToCreate(t *testing.T) {
 	limited := postgrestest.As(t, address, "reader_"+name, "secret")
 	if err := postgres.Migrate(t.Context(), postgres.Options{URL: limited}); err != nil {
 		t.Errorf("Migrate() = %v", err)
+	}
+}
+
+func TestMigrateTellsADatabaseThatIsAwayFromAStepThatFails(t *testing.T) {
+	t.Parallel()
+	address := postgrestest.NewEmpty(t)
+	away := postgrestest.Sibling(t, address, "there_is_no_such_database")
+	steps := func(body string) fs.FS {
+		return fstest.MapFS{"000001_do_something.up.sql": {Data: []byte(body)}}
+	}
+	readOnly := address + "&default_transaction_read_only=on"
+	for name, test := range map[string]struct {
+		address string
+		steps   fs.FS
+		again   bool
+	}{
+		"nobody listens":   {"postgres://u:p@127.0.0.1:1/x", migrations.Postgres(), true},
+		"no such database": {away, migrations.Postgres(), true},
+		"read-only":        {readOnly, migrations.Postgres(), true},
+		"no such table":    {address, steps(`INSERT INTO nowhere VALUES (1)`), false},
+		"not SQL":          {address, steps(`CREATE TALBE`), false},
+	} {
+		err := postgres.MigrateWith(t.Context(), postgres.Options{URL: test.address}, test.steps)
+		if err == nil || errors.Is(err, store.ErrUnavailable) != test.again {
+			t.Errorf("%s: Migrate() = %v, want one to be tried again: %v", name, err, test.again)
+		}
+		if errors.As(err, new(*pgconn.PgError)) || errors.As(err, new(*pgconn.ConnectError)) {
+			t.Errorf("%s: an error of the driver's leaves the package", name)
+		}
 	}
 }

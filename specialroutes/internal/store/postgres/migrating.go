@@ -2,36 +2,47 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 
-	"github.com/jackc/pgerrcode"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"specialroutes.example/specialroutes/internal/store"
 	"specialroutes.example/specialroutes/internal/store/schema"
 )
 
-// migrating makes a store.ErrUnavailable of an error of a migration that another
-// attempt may not meet: the server is away, or another process is at it. What a
-// step itself got wrong stays as it is.
-func migrating(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil || !isPassing(err) {
-		return err
+// migrationError gives an error of a migration its meaning: a database that is away,
+// or takes no writes yet, may be tried again; a step that fails, or one that is
+// missing, may not.
+func migrationError(ctx context.Context, err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("postgres: migrating: %w", ctx.Err())
+	case errors.Is(err, schema.ErrLocked):
+		return fmt.Errorf("postgres: %w: %w", store.ErrUnavailable, err)
+	case errors.As(err, &pg):
+		if kind := kindOf(pg); errors.Is(kind, store.ErrUnavailable) && !isUndefined(pg) {
+			return fmt.Errorf("postgres: %w: %s", kind, err)
+		}
+		return fmt.Errorf("postgres: %s", err)
+	case isConnection(err):
+		return fmt.Errorf("postgres: %w: %s", store.ErrUnavailable, err)
+	default:
+		return fmt.Errorf("postgres: %w", err)
 	}
-	return fmt.Errorf("postgres: migrate: %w: %w", store.ErrUnavailable, err)
 }
 
-func isPassing(err error) bool {
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return pg.Code != pgerrcode.UndefinedTable && pg.Code != pgerrcode.UndefinedColumn &&
-			errors.Is(kindOf(pg), store.ErrUnavailable)
-	}
-	_, connecting := errors.AsType[*pgconn.ConnectError](err)
-	_, network := errors.AsType[net.Error](err)
-	return connecting || network || errors.Is(err, schema.ErrLocked) || errors.Is(err, driver.ErrBadConn) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+// isConnection says whether an error that is none of the server's is one of the way
+// to it.
+func isConnection(err error) bool {
+	return errors.As(err, new(*pgconn.ConnectError)) || errors.As(err, new(net.Error)) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || pgconn.SafeToRetry(err)
 }

@@ -42,8 +42,7 @@ func kindOf(err error) error {
 	if !errors.As(err, &failed) {
 		return store.ErrUnavailable // a limit that is over, or a closed database
 	}
-	const primary = 0xff // the low byte is the kind, the rest the detail
-	switch failed.Code() & primary {
+	switch failed.Code() & primaryCode {
 	case codes.SQLITE_READONLY:
 		return store.ErrReadOnly
 	case codes.SQLITE_TOOBIG:
@@ -58,4 +57,27 @@ func kindOf(err error) error {
 		}
 	}
 	return nil
+}
+
+// primaryCode masks the kind in a code of SQLite's; the rest is the detail.
+const primaryCode = 0xff
+
+// openError gives an error of opening or migrating a file its meaning: one that
+// another program holds may be tried again; one that is no database, or a step that
+// fails, may not.
+func openError(ctx context.Context, op string, err error) error {
+	var failed *sqlite.Error
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("sqlite: %s: %w", op, ctx.Err())
+	case !errors.As(err, &failed):
+		return fmt.Errorf("sqlite: %s: %w", op, err)
+	}
+	switch failed.Code() & primaryCode {
+	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_INTERRUPT:
+		return fmt.Errorf("sqlite: %s: %w: %s", op, store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("sqlite: %s: %s", op, err)
 }

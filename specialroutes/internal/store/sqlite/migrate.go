@@ -51,10 +51,10 @@ func withTarget(ctx context.Context, o Options, steps fs.FS, f func(schema.Targe
 		return fmt.Errorf("sqlite: %w", err)
 	}
 	db.SetMaxOpenConns(1)
-	return f(schema.Target{
+	return openError(ctx, "migrating "+path, f(schema.Target{
 		DB:          db,
 		Steps:       steps,
 		HasVersions: `SELECT count(*) FROM sqlite_schema WHERE name = 'schema_migrations'`,
 		Log:         o.Log,
-	})
+	}))
 }

@@ -93,8 +93,8 @@ type Store struct {
 }
 
 // Open opens the file for this process alone and keeps it until Close. The error
-// is a *LockedError when another process has it. The tables must have been made by
-// Migrate.
+// is a *LockedError when another process has it; it is a store.ErrUnavailable only
+// when trying again may help. The tables must have been made by Migrate.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o = o.withDefaults()
 	path, err := realPath(o.Path)
@@ -126,10 +126,8 @@ func (s *Store) open(ctx context.Context, path string) error {
 	s.reader.SetMaxOpenConns(readers)
 	s.reader.SetMaxIdleConns(readers)
 	// The first statement that reads the file says whether it is a database.
-	if _, err := s.writer.ExecContext(ctx, `SELECT count(*) FROM sqlite_schema`); err != nil {
-		return meaning(ctx, "open "+path, err)
-	}
-	return nil
+	_, err := s.writer.ExecContext(ctx, `SELECT count(*) FROM sqlite_schema`)
+	return openError(ctx, "opening "+path, err)
 }
 
 // Close closes the file and gives it free for another process.
