@@ -135,7 +135,7 @@ func (f *Feed) Changes(ctx context.Context, after store.Cursor, wait time.Durati
 		}
 		// A cursor that differs may be older than what this replica knows, or newer, or
 		// of another history: the database knows. Without a wait it is asked in any case.
-		if s.head != after || wait <= 0 {
+		if !s.known || s.head != after || after.IsZero() || wait <= 0 {
 			c, err := f.read(ctx, after)
 			if err != nil || isNews(c, after) || wait <= 0 {
 				return c, err

@@ -292,7 +292,11 @@ func TestChangesEndsWithItsContext(t *testing.T) {
 
 func TestNothingIsKnownBeforeTheFirstLook(t *testing.T) {
 	t.Parallel()
-	f := feed.New(new(source), slog.New(slog.DiscardHandler))
+	src := &source{log: []store.Cursor{{}}, err: store.ErrUnavailable}
+	f := feed.New(src, slog.New(slog.DiscardHandler))
+	if c, err := f.Changes(t.Context(), store.Cursor{}, time.Minute); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Changes() = %v, %v, want what the database says", c, err)
+	}
 	if head, err := f.Head(); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Head() = %v, %v, want ErrUnavailable", head, err)
 	}
