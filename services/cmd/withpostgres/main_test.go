@@ -45,14 +45,7 @@ func needPostgres(t *testing.T) {
 func TestTheServersAddressIsHandedToTheCommandAndNothingIsLeft(t *testing.T) {
 	needPostgres(t)
 	saved := filepath.Join(t.TempDir(), "url")
-	dir, err := os.MkdirTemp("", "open") // which the user postgres may enter
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := openDir(t)
 	t.Setenv("TMPDIR", dir)
 	script := `echo "$TEST_DATABASE_URL" > ` + saved + `; "$0"/psql -XAtqc "SELECT 40+2" "$TEST_DATABASE_URL" >> ` + saved
 	bin, err := pgcluster.Find()
@@ -158,14 +151,13 @@ func TestTheServerEndsWhenTheProgramIsKilled(t *testing.T) {
 		t.Skip("only Linux ends a process with its parent")
 	}
 	needPostgres(t)
-	dir := t.TempDir()
-	program := filepath.Join(dir, "withpostgres")
+	program := filepath.Join(t.TempDir(), "withpostgres")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	cmd := exec.Command(program, "--", "sh", "-c", `echo "$TEST_DATABASE_URL"; exec cat`)
-	cmd.Env = without()
-	stdin, errIn := cmd.StdinPipe() // its end lets cat end too
+	cmd.Env = without("TMPDIR=" + openDir(t)) // where its data stays behind
+	stdin, errIn := cmd.StdinPipe()           // its end lets cat end too
 	stdout, errOut := cmd.StdoutPipe()
 	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
 		t.Fatal(err)
@@ -193,6 +185,21 @@ func TestTheServerEndsWhenTheProgramIsKilled(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// openDir returns a directory that the user postgres may enter, which those of
+// t.TempDir are not.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func readLines(t *testing.T, path string) []string {
