@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +19,8 @@ const forceGrace = time.Second
 // Main is the whole of a program's main function. The context of run ends with
 // the first SIGINT, SIGTERM or SIGHUP, which says that the terminal is gone; the
 // second one is sent on force (for Options.Force), and ends the process in any
-// case a second later. An error of run is printed and makes the exit code 1.
+// case a second later. An error of run is printed and makes the exit code 1, or that
+// of an ExitError.
 func Main(name string, run func(ctx context.Context, args, environ []string, stderr io.Writer, force <-chan os.Signal) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -42,6 +44,26 @@ func Main(name string, run func(ctx context.Context, args, environ []string, std
 	ended.Store(true)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// ExitError is an error that comes with the exit code of its process.
+type ExitError struct {
+	Code int // from 1
+	Err  error
+}
+
+// Error returns the text of Err.
+func (e *ExitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+func exitCode(err error) int {
+	var e *ExitError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 1
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // program serves /hold, which answers after a POST of /release, and /takeover,
 // which takes the connection from net/http and holds it until the same.
 func program(ctx context.Context, plan string, stderr io.Writer, force <-chan os.Signal) error {
-	words := strings.Fields(plan) // delay, limit, "fail" or "-", address
+	words := strings.Fields(plan) // delay, limit, "fail", "refuse" or "-", address
 	delay, err := time.ParseDuration(words[0])
 	if err != nil {
 		return err
@@ -76,6 +76,9 @@ func program(ctx context.Context, plan string, stderr io.Writer, force <-chan os
 		_, _ = io.WriteString(conn, "held to the end")
 	})
 	var background []func(context.Context) error
+	if words[2] == "refuse" {
+		return fmt.Errorf("at the start: %w", &service.ExitError{Code: 4, Err: errors.New("the plan is refused")})
+	}
 	if words[2] == "fail" {
 		background = append(background, func(context.Context) error { return errors.New("the follower lost its way") })
 	}
@@ -287,5 +290,16 @@ func TestMain_FailureInTheBackgroundEndsTheProcess(t *testing.T) {
 	}
 	if got := p.stderr.String(); !strings.Contains(got, "program: the follower lost its way\n") {
 		t.Errorf("stderr = %q, want the cause", got)
+	}
+}
+
+func TestMain_AnErrorMayBringItsExitCode(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "0s 1s refuse 127.0.0.1:0")
+	if code := p.exitCode(t); code != 4 {
+		t.Errorf("exit code = %d, want 4", code)
+	}
+	if got, want := p.stderr.String(), "program: at the start: the plan is refused\n"; got != want {
+		t.Errorf("stderr = %q, want %q", got, want)
 	}
 }
