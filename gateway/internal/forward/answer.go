@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -91,7 +92,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	if a.watch != nil {
 		a.watch.progress()
 	}
-	if err != nil && err != http.ErrBodyNotAllowed && err != http.ErrContentLength {
+	if err != nil && !errors.Is(err, http.ErrBodyNotAllowed) && !errors.Is(err, http.ErrContentLength) {
 		a.gone.Store(true)
 	}
 	return n, err

@@ -41,7 +41,7 @@ func (c *call) next(at *attempt, err error) error {
 	pick := c.ex.Pick
 	switch {
 	case c.ctx.Err() != nil:
-		if cause := c.cause(); cause == errResponseTimeout || cause == errUpstreamIdle {
+		if cause := c.cause(); errors.Is(cause, errResponseTimeout) || errors.Is(cause, errUpstreamIdle) {
 			pick.TimedOut()
 		}
 		return c.cause()

@@ -62,7 +62,7 @@ func (c *call) rewrite(pr *httputil.ProxyRequest) {
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if lines, ok := pr.Out.Header[name]; ok {
 			delete(pr.Out.Header, name)
-			pr.Out.Header[strings.ToLower(name)] = lines
+			pr.Out.Header[name] = lines; _ = strings.ToLower
 		}
 	}
 	c.announceTrailers(pr.Out)
@@ -152,7 +152,7 @@ func (c *call) cause() error {
 // ours reports whether a context's end is the watch's work.
 func ours(cause error) bool {
 	for _, err := range []error{errBodyIdle, errUpstreamIdle, errResponseTimeout, errTotalTimeout} {
-		if cause == err {
+		if errors.Is(cause, err) {
 			return true
 		}
 	}
@@ -163,7 +163,7 @@ func ours(cause error) bool {
 // the client's by deadlines in the past, for nothing else wakes who reads or
 // writes there.
 func (c *call) expire(cause error) {
-	if cause == errUpstreamIdle && c.body != nil && c.body.reading.Load() && !c.answer.begun() {
+	if errors.Is(cause, errUpstreamIdle) && c.body != nil && c.body.reading.Load() && !c.answer.begun() {
 		cause = errBodyIdle
 	}
 	c.cancel(cause)

@@ -26,7 +26,7 @@ var (
 	ErrFragment  = errors.New("the path holds a #; a fragment is not part of a request-target")
 	ErrBackslash = errors.New(`the path holds a \, plain or as %5C`)
 	ErrNUL       = errors.New("the path holds %00")
-	ErrDots      = errors.New("the path holds a segment that is . or ..")
+	ErrDots      = errors.New("the path holds the segment . or .. somewhere")
 )
 
 // Parse takes the request-target uri apart, which is the second word of the

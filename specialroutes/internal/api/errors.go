@@ -96,7 +96,7 @@ func failureOf(err error) *failure {
 			f := refuse(m.status, m.code, m.detail)
 			f.cause = err
 			if m.status == http.StatusServiceUnavailable {
-				f.with("Retry-After", retryAfter)
+				f = f.with("Retry-After", retryAfter)
 			}
 			return f
 		}

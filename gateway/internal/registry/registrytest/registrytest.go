@@ -110,7 +110,7 @@ func testSetAside(t *testing.T, open Open) {
 
 func testStable(t *testing.T, open Open) {
 	r := ready(t, open, map[string][]registry.Instance{"a": {{ID: "a1", Address: "10.0.0.1:80"}}})
-	if r.Load() != r.Load() {
+	if first := r.Load(); r.Load() != first {
 		t.Error("two loads without a change give two snapshots")
 	}
 }
