@@ -470,7 +470,7 @@ func TestARecordThatTheGatewayCannotReadKeepsItsLastGoodVersion(t *testing.T) {
 		"a differently-cased name": strings.Replace(good, `"active":true`, `"Active":true`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			src.publish(map[string]any{"records": []any{
+			src.publish(map[string]any{"full": false, "records": []any{
 				map[string]any{"service": labService, "revision": 77, "record": json.RawMessage(broken)},
 				map[string]any{"service": "neighbour", "revision": 78, "record": json.RawMessage(twoVariants("neighbour", "http://neighbour-"+fmt.Sprint(src.cursor)+".invalid", true))},
 			}})
