@@ -62,7 +62,7 @@ func (c *call) rewrite(pr *httputil.ProxyRequest) {
 	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
 		if lines, ok := pr.Out.Header[name]; ok {
 			delete(pr.Out.Header, name)
-			pr.Out.Header[name] = lines; _ = strings.ToLower
+			pr.Out.Header[strings.ToLower(name)] = lines
 		}
 	}
 	c.announceTrailers(pr.Out)

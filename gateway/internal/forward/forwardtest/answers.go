@@ -84,6 +84,9 @@ func (s *suite) testStrayBytes(t *testing.T) {
 				t.Fatalf("%s %s: answer = %d %q", tt.method, tt.answer[:3], a.StatusCode, a.body)
 			}
 		}
+		if n := up.accepted.Load(); n != 20 {
+			t.Errorf("%s %s: %d connections for 20 requests; one with stray bytes is used again", tt.method, tt.answer[:3], n)
+		}
 	}
 }
 

@@ -183,17 +183,27 @@ func (s *suite) testBrokenBodies(t *testing.T) {
 	}
 }
 
-// Row 57: an upstream that refuses a long body is heard, whether it reads on or
-// closes at once.
+// Row 57: an upstream that refuses a long body is heard, whether it says so at
+// once or in the middle, and whether it reads on or resets the connection.
 func (s *suite) testEarlyAnswer(t *testing.T) {
-	for _, drains := range []bool{true, false} {
-		t.Run(fmt.Sprintf("drains %v", drains), func(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		reads  int64 // before it answers
+		drains bool
+	}{
+		{"at once, and reads on", 0, true},
+		{"at once, and resets", 0, false},
+		{"in the middle, and reads on", 1 << 20, true},
+		{"in the middle, and resets", 1 << 20, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			up := newRaw(t, func(u *raw, c net.Conn, r *bufio.Reader) {
 				if u.readHead(r) == "" {
 					return
 				}
+				_, _ = io.CopyN(io.Discard, r, tt.reads)
 				_, _ = io.WriteString(c, "HTTP/1.1 413 Too Long\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig")
-				if drains {
+				if tt.drains {
 					_ = c.(*net.TCPConn).CloseWrite()
 					_, _ = io.Copy(io.Discard, r)
 				}

@@ -42,7 +42,7 @@ func (s *suite) testForwarded(t *testing.T) {
 			"X-Forwarded-For: 7.7.7.7, 6.6.6.6, 10.0.0.5",
 		}, map[string]string{"X-Real-IP": "6.6.6.6"}, "6.6.6.6"},
 		{"addresses come in many forms", "127.0.0.0/8,10.0.0.0/8", []string{
-			"X-Forwarded-For: [2001:db8::1]:4711, ::ffff:10.0.0.5, 10.0.0.6:80",
+			"X-Forwarded-For: [2001:db8::1]:4711, ::ffff:10.0.0.5, 10.0.0.6:80, [::ffff:10.0.0.7]:80",
 		}, map[string]string{"X-Real-IP": "2001:db8::1"}, "2001:db8::1"},
 		{"nobody is trusted by a network of the other kind", "::/0", []string{
 			"X-Forwarded-For: 6.6.6.6",

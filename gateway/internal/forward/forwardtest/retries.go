@@ -56,6 +56,7 @@ func (s *suite) sends(t *testing.T, request string, kept bool) (times int64, a a
 		g.get(t, "/first").is(t, 200, "ok")
 	}
 	a = g.request(t, request)
+	up.close() // so that nothing is still on its way
 	return up.calls.Load() - answers, a
 }
 

@@ -40,7 +40,8 @@ func ok(text string) http.HandlerFunc {
 // raw is an upstream of bare bytes.
 type raw struct {
 	net.Listener
-	calls atomic.Int64 // requests whose head was read
+	calls    atomic.Int64 // requests whose head was read
+	accepted atomic.Int64 // connections
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -62,6 +63,7 @@ func newRaw(t *testing.T, serve func(u *raw, c net.Conn, r *bufio.Reader)) *raw 
 			if err != nil {
 				return
 			}
+			u.accepted.Add(1)
 			u.mu.Lock()
 			u.conns = append(u.conns, c)
 			u.mu.Unlock()
