@@ -5,7 +5,8 @@ PACKAGES := $(MODULES:%=./%/...)
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # The end-to-end tests build and start the other modules' programs, whose sources
-# go's test cache does not see: they are run anew each time, and by themselves.
+# go's test cache does not see: they are run anew each time. They share the demo's
+# fixed ports: one package after the other.
 END_TO_END := ./services/estate/...
 
 .PHONY: help
@@ -14,7 +15,8 @@ help: ## List these commands
 
 .PHONY: demo
 demo: ## Build and start the whole estate here and count OLD and NEW; Ctrl-C stops it
-	go run ./services/cmd/estate
+	go build -o bin/estate ./services/cmd/estate
+	exec bin/estate
 
 .PHONY: build
 build: ## Build all programs into bin/
@@ -31,7 +33,7 @@ test-units:
 	go test -race -timeout=15m $$(echo "$$packages" | grep -v /services/estate)
 
 test-end-to-end:
-	go test -race -timeout=30m -count=1 $(END_TO_END)
+	go test -race -timeout=30m -count=1 -p=1 $(END_TO_END)
 
 .PHONY: lint
 lint: lint-format lint-tidy lint-vet lint-rules ## Check format, go.mod files, and the rules of .golangci.yml
