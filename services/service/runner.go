@@ -57,13 +57,16 @@ func (r *runner) release() {
 	r.stopBackground()
 }
 
-// listen opens every port that need not wait. If one fails, none stays open.
+// listen opens every port that need not wait, and tries those that must: a port
+// in use stops the start now, not when the wait is over. If one fails, none stays
+// open.
 func (r *runner) listen(ctx context.Context) error {
 	for i, e := range r.o.Endpoints {
-		if e.Open != nil {
-			continue
-		}
 		ln, err := open(ctx, e)
+		if err == nil && e.Open != nil {
+			err = ln.Close()
+			ln = nil
+		}
 		if err != nil {
 			for _, opened := range r.ports[:i] {
 				if opened != nil {

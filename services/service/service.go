@@ -36,8 +36,8 @@ type Endpoint struct {
 	Server  Server
 	TLS     *tls.Config // nil serves plain text
 
-	// Open delays the listening until it is closed. Nil listens at once, and Run
-	// fails when that is impossible.
+	// Open delays the listening until it is closed. Nil listens at once. Run fails
+	// at its start when the port cannot be opened, also one that is to wait.
 	Open <-chan struct{}
 
 	// Late keeps the endpoint open until all others have finished. An admin port

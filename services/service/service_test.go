@@ -126,6 +126,22 @@ func TestRun_FailedPortLeavesNoneOpen(t *testing.T) {
 	}
 }
 
+func TestRun_TakenPortThatIsToOpenLaterStopsTheStart(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	err = service.Run(t.Context(), service.Options{Endpoints: []service.Endpoint{
+		{Name: "data", Address: taken.Addr().String(), Server: ok(), Open: make(chan struct{})},
+	}})
+	var listenErr *service.ListenError
+	if !errors.As(err, &listenErr) || listenErr.Endpoint != "data" || !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("Run = %v, want a ListenError of data", err)
+	}
+}
+
 func TestRun_LateEndpointAnswersUntilTheOthersAreDone(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
