@@ -19,7 +19,10 @@ func choose(b *balance.Balancer, instances func() *registry.Snapshot) func(*Exch
 			Pinned:    ex.Decision.Kind == routing.KindOverride,
 		})
 		ex.Pick = ex.Selection.Next()
-		if ex.Pick == nil {
+		switch {
+		case ex.Pick == nil && ex.Decision.Kind == routing.KindOverride:
+			return OverrideUnavailable(ex)
+		case ex.Pick == nil:
 			return NoInstance(ex)
 		}
 		return nil
@@ -29,15 +32,19 @@ func choose(b *balance.Balancer, instances func() *registry.Snapshot) func(*Exch
 // NoInstance is the refusal of a request that no instance matched. It says what
 // was asked for and what was left at each step.
 func NoInstance(ex *Exchange) *Refusal {
-	variant := ex.Record.Variant(ex.Decision.Variant).Name
 	return &Refusal{Status: http.StatusServiceUnavailable, Code: "no-instance",
-		Detail: "no instance of " + ex.Route.Service + " can take the request",
-		Members: map[string]any{
-			"service": ex.Route.Service,
-			"variant": variant,
-			"labels":  labelsAskedFor(ex),
-			"steps":   ex.Selection.Steps(),
-		}}
+		Detail:  "no instance of " + ex.Route.Service + " can take the request",
+		Members: unavailability(ex)}
+}
+
+// unavailability is what a client may know of a variant without instances.
+func unavailability(ex *Exchange) map[string]any {
+	return map[string]any{
+		"service": ex.Route.Service,
+		"variant": ex.Record.Variant(ex.Decision.Variant).Name,
+		"labels":  labelsAskedFor(ex),
+		"steps":   ex.Selection.Steps(),
+	}
 }
 
 // labelsAskedFor are the labels that the request names, by the rules in force.

@@ -26,6 +26,7 @@ type Exchange struct {
 	Route    *table.Route   // nil until the table has been asked
 	Record   *routing.Route // of Route.Service; nil is none
 	Override string         // the variant that a verified override wants; "" when none does
+	FreshKey string         // the key that was issued for a sticky decision; "" when none was
 	Decision routing.Decision
 
 	Selection *balance.Selection // the targets to try

@@ -9,6 +9,7 @@ func expose(on bool) func(*Exchange) {
 		setOrDelete(ex.Answer, RouteVariant, ex.Entry.Variant, on)
 		setOrDelete(ex.Answer, RouteReason, ex.Entry.Reason, on)
 		setOrDelete(ex.Answer, RouteFallback, ex.Entry.Fallback, on)
+		setOrDelete(ex.Answer, OverrideInvalid, ex.Entry.OverrideInvalid, on)
 	}
 }
 
@@ -24,7 +25,7 @@ func setOrDelete(h http.Header, name, value string, on bool) {
 // to the client: hop-by-hop fields, fields that only we may set, sensitive ones.
 func CleanInformational(ex *Exchange, h http.Header) {
 	RemoveHopByHop(h)
-	for _, name := range []string{RouteVariant, RouteReason, RouteFallback, CorrelationID} {
+	for _, name := range []string{RouteVariant, RouteReason, RouteFallback, OverrideInvalid, CorrelationID} {
 		delete(h, name)
 	}
 	removeSensitive(ex, h)

@@ -96,6 +96,15 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
+// clientScheme is the scheme on the client's side: what a trusted proxy says, else
+// what the connection is.
+func clientScheme(ex *Exchange) string {
+	if lines := ex.Request.Header[forwardedProto]; len(lines) == 1 && (lines[0] == "https" || lines[0] == "wss") {
+		return "https"
+	}
+	return scheme(ex.Request)
+}
+
 // portOf returns the port that a client asked for, the scheme's own where it
 // named none.
 func portOf(host, scheme string) string {

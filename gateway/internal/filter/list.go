@@ -2,11 +2,13 @@ package filter
 
 import (
 	"net/netip"
+	"time"
 
 	"specialroutes.example/gateway/internal/balance"
 	"specialroutes.example/gateway/internal/config"
 	"specialroutes.example/gateway/internal/registry"
 	"specialroutes.example/gateway/internal/table"
+	"specialroutes.example/services/override"
 	"specialroutes.example/services/routing"
 )
 
@@ -27,6 +29,10 @@ type Settings struct {
 	Draw  func(sum int64) int64 // a number of 1..sum, each equally likely
 	NewID func() string         // a new correlation ID
 
+	NewKey       func() string         // a new key for the gateway's cookie; nil: none is issued
+	OverrideKeys func() *override.Keys // those in force; nil, or of nothing: no override is valid
+	Now          func() time.Time      // nil is time.Now; overrides expire by it
+
 	TrustedProxies []netip.Prefix
 	Limits         config.Limits
 	ClientLabels   config.ClientLabels
@@ -36,6 +42,9 @@ type Settings struct {
 // Standard returns the gateway's filters. This is the one list: a new filter is a
 // file of its own and a line here.
 func Standard(s Settings) *Chain {
+	if s.Now == nil {
+		s.Now = time.Now
+	}
 	return NewChain(
 		Pre(0, "hop-by-hop", hopByHop),
 		Pre(1, "correlation", correlation(s.NewID)),
@@ -45,8 +54,9 @@ func Standard(s Settings) *Chain {
 		Pre(5, "client", client(s.TrustedProxies)),
 		Pre(6, "owned", owned),
 		Pre(7, "client-labels", clientLabels(s.ClientLabels)),
+		Pre(8, "override", overrides(s.OverrideKeys, s.Now)),
 
-		Route(1, "special-route", specialRoute(s.Draw)),
+		Route(1, "special-route", specialRoute(s.Draw, s.NewKey)),
 		Route(2, "choose", choose(s.Balancer, s.Instances)),
 		Route(3, "sensitive", sensitive),
 		Route(4, "forwarded", forwarded),
@@ -55,5 +65,7 @@ func Standard(s Settings) *Chain {
 		Post(0, "sensitive", sensitiveAnswer),
 		Post(1, "response", response),
 		Post(2, "expose", expose(s.ExposeRoute)),
+		Post(3, "vary", vary),
+		Post(4, "sticky-cookie", stickyCookie),
 	)
 }

@@ -11,6 +11,8 @@ const (
 	RouteVariant    = "X-Route-Variant"
 	RouteReason     = "X-Route-Reason"
 	RouteFallback   = "X-Route-Fallback"
+	RouteOverride   = "Route-Override"
+	OverrideInvalid = "X-Route-Override-Invalid"
 	forwardedField  = "Forwarded"
 	forwardedFor    = "X-Forwarded-For"
 	forwardedHost   = "X-Forwarded-Host"
@@ -20,6 +22,8 @@ const (
 	realIP          = "X-Real-Ip"
 
 	forwardedFamily = "X-Forwarded-"
+
+	overrideCookie = "route-override"
 )
 
 // nameSet is a set of field names in canonical form.

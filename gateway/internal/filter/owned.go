@@ -9,7 +9,7 @@ import (
 // family X-Forwarded-, and fields that some servers take for the true address of
 // a request.
 var ownedNames = names(
-	RouteVariant, RouteReason, RouteFallback,
+	RouteVariant, RouteReason, RouteFallback, OverrideInvalid,
 	forwardedField, realIP,
 	"Proxy", // CGI makes it HTTP_PROXY
 	"X-Original-Url", "X-Rewrite-Url",
@@ -22,7 +22,7 @@ var fromProxies = names(forwardedField, realIP)
 // noAlias are further fields that must not come under another spelling, for a
 // reader that takes it for the field would be misled.
 var noAlias = names(
-	CorrelationID, "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer",
+	CorrelationID, RouteOverride, "Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Te", "Trailer",
 	"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Proxy-Authenticate", "Expect",
 )
 
@@ -56,7 +56,7 @@ func isOwned(name string) bool {
 // routing, authentication, conditions and the description of the content
 // (RFC 9110, 6.5.1).
 var notInTrailers = names(
-	CorrelationID, "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Te", "Connection", "Upgrade",
+	CorrelationID, RouteOverride, "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Te", "Connection", "Upgrade",
 	"Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Proxy-Authenticate", "Expect", "Max-Forwards",
 	"Authorization", "Www-Authenticate", "Cookie", "Set-Cookie", "Tmx-Auth-Token",
 	"Cache-Control", "Pragma", "Range", "Content-Range", "Content-Encoding", "Content-Type", "Location", "Vary",

@@ -10,8 +10,9 @@ import (
 // routingValueMost is the longest value of a header that routing reads.
 const routingValueMost = 255
 
-// specialRoute decides the variant by the record.
-func specialRoute(draw func(sum int64) int64) func(*Exchange) error {
+// specialRoute decides the variant by the record. Where the split sticks by the
+// gateway's cookie and the client has none, newKey makes it one; nil makes none.
+func specialRoute(draw func(sum int64) int64, newKey func() string) func(*Exchange) error {
 	return func(ex *Exchange) error {
 		h := ex.Request.Header
 		for _, name := range ex.Record.Headers() {
@@ -19,14 +20,20 @@ func specialRoute(draw func(sum int64) int64) func(*Exchange) error {
 				return err
 			}
 		}
-		ex.Decision = ex.Record.Decide(&routing.Request{
+		r := routing.Request{
 			Method:   ex.Request.Method,
 			Path:     ex.Route.Below(ex.Target.Path),
 			RawQuery: ex.Target.Query,
 			Header:   h,
 			Client:   ex.Client,
 			Override: ex.Override,
-		}, draw)
+		}
+		ex.Decision = ex.Record.Decide(&r, draw)
+		if ex.Decision.NeedsKey && newKey != nil {
+			r.FreshKey = newKey()
+			ex.FreshKey = r.FreshKey
+			ex.Decision = ex.Record.Decide(&r, draw)
+		}
 		ex.Entry.Reason = ex.Decision.Reason()
 		ex.Entry.Variant = ex.Record.Variant(ex.Decision.Variant).Name
 		return nil

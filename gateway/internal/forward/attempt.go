@@ -13,6 +13,7 @@ import (
 
 	"specialroutes.example/gateway/internal/balance"
 	"specialroutes.example/gateway/internal/filter"
+	"specialroutes.example/services/routing"
 )
 
 // staleMost is how many connections may turn out closed before anything is
@@ -70,7 +71,10 @@ func (c *call) nextTarget(err error) error {
 	c.ex.Pick.ConnectFailed()
 	c.ex.Pick.Release()
 	p := c.ex.Selection.Next()
-	if p == nil {
+	switch {
+	case p == nil && c.ex.Decision.Kind == routing.KindOverride:
+		return filter.OverrideUnavailable(c.ex)
+	case p == nil:
 		return fmt.Errorf("%w: %w", errConnect, err)
 	}
 	c.ex.Pick, c.stale = p, 0
@@ -105,6 +109,9 @@ func (at *attempt) send(out *http.Request) (*http.Response, error) {
 	res, err := at.proxy.transport.RoundTrip(at.request(out))
 	at.ex.Entry.Upstream += time.Since(began)
 	at.over.Store(true)
+	if at.expects != nil {
+		close(at.expects.over)
+	}
 	at.informational.Lock() // one that is being written ends first
 	at.headCame = err == nil
 	at.informational.Unlock()

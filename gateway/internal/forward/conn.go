@@ -27,6 +27,7 @@ type expectation struct {
 	raw      []byte // of a head that comes in pieces
 	facts    atomic.Pointer[headFacts]
 	done     chan struct{} // closed when the head has come, or never will
+	over     chan struct{} // closed when the transport has the answer, or gives up
 	closed   atomic.Bool
 }
 
@@ -39,7 +40,7 @@ func (e *expectation) finish() {
 // expect prepares the connection for a request. The transport has not written any
 // of it yet, and reads nothing but its answer next.
 func (c *upstreamConn) expect(head bool, insert string) *expectation {
-	e := &expectation{bodiless: head, base: c.written.Load(), done: make(chan struct{})}
+	e := &expectation{bodiless: head, base: c.written.Load(), done: make(chan struct{}), over: make(chan struct{})}
 	c.insert = insert
 	c.expected.Store(e)
 	return e
@@ -58,14 +59,28 @@ func (c *upstreamConn) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	if e := c.expected.Load(); e != nil && c.written.Load() > e.base {
-		timer := time.NewTimer(lastWords)
-		defer timer.Stop()
-		select {
-		case <-e.done:
-		case <-timer.C:
-		}
+		e.hear()
 	}
 	return n, err
+}
+
+// hear waits for an answer that is on its way. A transport that learns of the
+// failed write first does not look for it.
+func (e *expectation) hear() {
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-e.done:
+	case <-timer.C:
+		return
+	}
+	if e.facts.Load() == nil {
+		return
+	}
+	select {
+	case <-e.over:
+	case <-timer.C:
+	}
 }
 
 func (c *upstreamConn) write(p []byte) (int, error) {

@@ -209,7 +209,7 @@ func (s *suite) testEarlyAnswer(t *testing.T) {
 				}
 			})
 			g := s.gateway(t, setup{instances: []string{up.address()}})
-			for range 10 {
+			for range 5 {
 				c := g.dial(t)
 				c.send(head("POST", "/x", "Content-Length: 4194304"))
 				sent := make(chan struct{})

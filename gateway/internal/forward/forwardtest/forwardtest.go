@@ -6,6 +6,7 @@ package forwardtest
 
 import (
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"specialroutes.example/gateway/internal/registry"
 	"specialroutes.example/gateway/internal/registry/static"
 	"specialroutes.example/gateway/internal/table"
+	"specialroutes.example/services/override"
 	"specialroutes.example/services/routing"
 )
 
@@ -49,6 +51,9 @@ func Exercise(t *testing.T, start Start) {
 		{"broken answers", s.testBrokenAnswers},
 		{"informational", s.testInformational},
 		{"split", s.testSplit},
+		{"sticky", s.testSticky},
+		{"overrides", s.testOverrides},
+		{"vary", s.testVary},
 		{"giving way", s.testGivingWay},
 		{"retries", s.testRetries},
 		{"time limits", s.testTimeLimits},
@@ -79,6 +84,7 @@ type setup struct {
 	config    func(*config.Config) // changes the configuration
 	filters   []filter.Filter      // instead of the standard ones
 	roots     *x509.CertPool
+	keys      *override.Keys // of overrides
 }
 
 // gateway is a running one.
@@ -146,12 +152,20 @@ func chain(t *testing.T, c *config.Config, o setup) *filter.Chain {
 		Instances:      instances.Load,
 		Balancer:       balance.New(balance.Options{Now: time.Now}),
 		Draw:           o.draw,
+		NewKey:         newKeys(),
+		OverrideKeys:   func() *override.Keys { return o.keys },
 		NewID:          func() string { return "made-" + strconv.FormatInt(ids.Add(1), 10) },
 		TrustedProxies: c.TrustedProxies,
 		Limits:         c.Limits,
 		ClientLabels:   c.ClientLabels,
 		ExposeRoute:    c.ExposeRoute,
 	})
+}
+
+// newKeys counts keys of the right form.
+func newKeys() func() string {
+	var n atomic.Int64
+	return func() string { return fmt.Sprintf("key-%018d", n.Add(1)) }
 }
 
 func compile(t *testing.T, records []*routing.Record) routes {
