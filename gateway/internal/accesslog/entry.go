@@ -38,6 +38,6 @@ type Entry struct {
 
 	Client netip.Addr // the right-most untrusted address
 
-	Code            string // the problem code of an answer of our own, "" of others
+	Code            string // the problem code of an answer of our own, or why one broke off; "" of others
 	OverrideInvalid string // why an override was removed, "" when none was
 }
