@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -25,6 +27,8 @@ import (
 	"specialroutes.example/gateway/internal/registry"
 	"specialroutes.example/gateway/internal/registry/static"
 	"specialroutes.example/gateway/internal/table"
+	"specialroutes.example/services/override"
+	"specialroutes.example/services/reread"
 	"specialroutes.example/services/service"
 )
 
@@ -66,6 +70,10 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 	e.requests = metrics.NewRequests(e.metrics, servicesOf(c))
 	metrics.CollectRecords(e.metrics, e.follower.Status, time.Now)
 	metrics.CountDropped(e.metrics, e.access.Dropped)
+	keys, err := overrideKeys(c, log)
+	if err != nil {
+		return nil, err
+	}
 	observers := forward.Observers{e.requests}
 	if c.Log.Access {
 		observers = append(observers, e.access)
@@ -78,12 +86,32 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		Draw:      func(sum int64) int64 { return 1 + rand.Int64N(sum) },
 		NewID:     uuid.NewString,
 
+		NewKey: filter.RandomKey, OverrideKeys: keys, Now: time.Now,
+
 		TrustedProxies: c.TrustedProxies, Limits: c.Limits, ClientLabels: c.ClientLabels, ExposeRoute: c.ExposeRoute,
 	})
 	e.gateway = forward.New(forward.Options{
 		Chain: chain, Limits: c.Limits, Upstream: c.Upstream, Observer: observers, Log: log,
 	})
 	return e, nil
+}
+
+// overrideKeys returns what gives the keys of the moment, nil when none are set. A
+// file that cannot be used stops the start; later the last good keys stay in force.
+func overrideKeys(c *config.Config, log *slog.Logger) (func() *override.Keys, error) {
+	if c.OverrideKeys == "" {
+		return nil, nil //nolint:nilnil // nil is what filter.Settings takes for none
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	keys, err := reread.Open(log, time.Now, func(contents [][]byte) (*override.Keys, error) {
+		return override.ParseKeys(contents[0])
+	}, c.OverrideKeys)
+	if err != nil {
+		return nil, fmt.Errorf("override keys: %w", err)
+	}
+	return keys.Current, nil
 }
 
 // servicesOf returns the services of the table.
@@ -150,6 +178,9 @@ func greet(c *config.Config, environ []string, log *slog.Logger) {
 	log.Info("starting", "version", version, "revision", revision, "routes", len(c.Routes), "instancesOf", len(c.Instances))
 	if unknown := config.Unknown(environ); len(unknown) > 0 {
 		log.Warn("environment variables that are no setting are ignored", "variables", unknown)
+	}
+	if info, err := os.Stat(c.OverrideKeys); err == nil && info.Mode().Perm()&0o004 != 0 {
+		log.Warn("the file of override keys can be read by everybody on this machine", "file", c.OverrideKeys)
 	}
 	for _, url := range c.Records.URLs {
 		if c.Records.TokenFile != "" && !strings.HasPrefix(url, "https:") {

@@ -43,13 +43,18 @@ type Config struct {
 	// from answers, on every route that does not set its own. Default: none.
 	SensitiveHeaders []string `yaml:"sensitiveHeaders"`
 
-	// ExposeRoute says whether answers carry X-Route-Variant, X-Route-Reason and
-	// X-Route-Fallback. Default true.
+	// ExposeRoute says whether answers carry X-Route-Variant, X-Route-Reason,
+	// X-Route-Fallback and X-Route-Override-Invalid. Default true.
 	ExposeRoute bool `yaml:"exposeRoute"`
 
 	// ClientLabels says whose routing headers (those that label rules name) are
 	// kept: "all", "none", or "trusted" (of peers in trustedProxies). Default "all".
 	ClientLabels ClientLabels `yaml:"clientLabels"`
+
+	// OverrideKeys is the file of keys by which the overrides of testers are
+	// verified, an id and a secret a line; it is read anew when it changes. Default
+	// "": no override is valid.
+	OverrideKeys string `yaml:"overrideKeys"`
 
 	// TrustedProxies are the peers, as CIDRs, whose X-Forwarded-* fields are
 	// believed and appended to. Default: none.
