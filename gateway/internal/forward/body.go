@@ -113,3 +113,6 @@ type noBody struct{}
 
 func (noBody) Read([]byte) (int, error) { return 0, io.EOF }
 func (noBody) Close() error             { return nil }
+
+// WriteTo writes nothing, and saves the transport a buffer to read nothing with.
+func (noBody) WriteTo(io.Writer) (int64, error) { return 0, nil }

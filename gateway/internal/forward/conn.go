@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 // answer that has no body.
 type upstreamConn struct {
 	net.Conn
+	buffers *bufferPool
 	written atomic.Int64
 	read    atomic.Int64
 
@@ -96,6 +98,13 @@ func (c *upstreamConn) write(p []byte) (int, error) {
 	}
 	c.insert = ""
 	return len(p), nil
+}
+
+// ReadFrom copies a body. The transport would else make a buffer for each.
+func (c *upstreamConn) ReadFrom(r io.Reader) (int64, error) {
+	buffer := c.buffers.Get()
+	defer c.buffers.Put(buffer)
+	return io.CopyBuffer(struct{ io.Writer }{c}, r, buffer)
 }
 
 // Read reads, and looks at the head of an answer on the way.

@@ -3,7 +3,6 @@ package forward
 import (
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -81,8 +80,8 @@ func eventStream(h http.Header) bool {
 	if len(lines) == 0 {
 		return false
 	}
-	kind, _, _ := mime.ParseMediaType(lines[0])
-	return kind == "text/event-stream"
+	kind, _, _ := strings.Cut(lines[0], ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
 
 // cleanTrailers removes announced trailer fields that may not be passed on.

@@ -25,13 +25,14 @@ type proxy struct {
 var _ carrier = (*proxy)(nil)
 
 func newProxy(o Options) *proxy {
-	return &proxy{
-		transport: newTransport(o.Upstream, o.RootCAs),
-		chain:     o.Chain,
-		bodyMost:  int64(o.Limits.BodyBytes),
+	p := &proxy{
+		chain:    o.Chain,
+		bodyMost: int64(o.Limits.BodyBytes),
 		// What ReverseProxy has to say we say better in the access log.
 		errors: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
+	p.transport = newTransport(o.Upstream, o.RootCAs, &p.buffers)
+	return p
 }
 
 func (p *proxy) close() { p.transport.CloseIdleConnections() }

@@ -49,9 +49,13 @@ func NewServer(h http.Handler, t config.Timeouts, l config.Limits, log *slog.Log
 // Shutdown or Close.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(&listener{l, s}) }
 
-// Shutdown stops accepting and waits for the requests in flight, tunnels
-// excepted. It returns the context's error when that ends first.
-func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
+// Shutdown stops accepting and waits for the requests in flight. It does not wait
+// for tunnels: they may go on until ctx ends. It returns the context's error when
+// that ends before the requests.
+func (s *Server) Shutdown(ctx context.Context) error {
+	context.AfterFunc(ctx, s.cut)
+	return s.http.Shutdown(ctx)
+}
 
 // Close ends all connections, those of tunnels too.
 func (s *Server) Close() error {

@@ -25,8 +25,8 @@ var errRefusedAddress = errors.New("link-local and metadata addresses are refuse
 // newTransport returns the pool of upstream connections. It adds nothing to what
 // it is given, follows no proxy setting, and has no time limits of its own but
 // those of the pool: a request's are kept by its watch.
-func newTransport(o config.Upstream, roots *x509.CertPool) *http.Transport {
-	d := &dialer{tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+func newTransport(o config.Upstream, roots *x509.CertPool, buffers *bufferPool) *http.Transport {
+	d := &dialer{tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, buffers: buffers}
 	if !o.AllowLinkLocal {
 		d.Control = refuseLinkLocal
 	}
@@ -47,7 +47,8 @@ type connectLimit struct{}
 // dialer connects to upstreams.
 type dialer struct {
 	net.Dialer
-	tls *tls.Config
+	tls     *tls.Config
+	buffers *bufferPool
 }
 
 // refuseLinkLocal is asked with the address that a name was resolved to, so no
@@ -78,7 +79,7 @@ func (d *dialer) plain(ctx context.Context, network, address string) (net.Conn, 
 	if err != nil {
 		return nil, &connectError{err}
 	}
-	return &upstreamConn{Conn: c}, nil
+	return &upstreamConn{Conn: c, buffers: d.buffers}, nil
 }
 
 // secure connects with TLS. The wrapper is around it, so it sees plain text.
@@ -96,5 +97,5 @@ func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn,
 		_ = c.Close()
 		return nil, &connectError{err}
 	}
-	return &upstreamConn{Conn: secured}, nil
+	return &upstreamConn{Conn: secured, buffers: d.buffers}, nil
 }

@@ -173,13 +173,37 @@ func (s *suite) testBrokenBodies(t *testing.T) {
 			t.Errorf("%q: the connection goes on", body)
 		}
 	}
+	s.floodWithExtensions(t, g)
 	for range 5 {
 		g.request(t, head("POST", "/x", "Content-Length: 2")+"hi").is(t, 200, "hi")
 	}
-	for _, e := range g.entries.wait(t, 15) {
+	for _, e := range g.entries.wait(t, 16) {
 		if e.Fallback != "" || e.Retries != 0 {
 			t.Errorf("fallback %q after %d retries: the instance paid for its client", e.Fallback, e.Retries)
 		}
+	}
+}
+
+// floodWithExtensions shows row 10: chunks of one byte, each with a long
+// extension, are cut off before they have cost much.
+func (s *suite) floodWithExtensions(t *testing.T, g *gateway) {
+	t.Helper()
+	c := g.dial(t)
+	c.send(head("POST", "/x", "Transfer-Encoding: chunked"))
+	sent := make(chan int)
+	go func() {
+		chunk, n := "1;"+strings.Repeat("a", 4000)+"\r\nx\r\n", 0
+		for ; n < 10<<20; n += len(chunk) {
+			if _, err := io.WriteString(c.Conn, chunk); err != nil {
+				break
+			}
+		}
+		sent <- n
+	}()
+	c.read("POST").refused(t, 400, "bad-body")
+	_ = c.Close()
+	if n := <-sent; n > 8<<20 {
+		t.Errorf("%d bytes were taken", n)
 	}
 }
 
