@@ -43,7 +43,7 @@ func (r *routes) printDryRun(a *answer) error {
 			if pointer == "" {
 				pointer = "the document"
 			}
-			rows = append(rows, []string{c.Op, pointer, string(c.Before), string(c.After)})
+			rows = append(rows, []string{c.Op, pointer, short(string(c.Before)), short(string(c.After))})
 		}
 		if err := table(r.Stdout, rows); err != nil {
 			return err
@@ -63,4 +63,13 @@ func (r *routes) printDryRun(a *answer) error {
 		r.warn(would.Service + ": " + warning)
 	}
 	return nil
+}
+
+// short cuts what would make the table too wide; --output json has all of it.
+func short(s string) string {
+	const widest = 48
+	if runes := []rune(s); len(runes) > widest {
+		return string(runes[:widest-1]) + "…"
+	}
+	return s
 }

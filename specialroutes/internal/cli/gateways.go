@@ -14,14 +14,15 @@ type gatewaysAnswer struct {
 		Version  string    `json:"version"`
 		Cursor   string    `json:"cursor"`
 		SetAside []string  `json:"setAside"`
-		LastSeen time.Time `json:"lastSeen"`
+		Seen     time.Time `json:"seen"`
+		Live     bool      `json:"live"`
 	} `json:"gateways"`
 }
 
 func (p *Program) gatewaysCommand() *cobra.Command {
 	var conn connection
 	form := outputTable
-	cmd := p.command("gateways", "Show which gateways follow, and how far each has got", 0, 0, func(cmd *cobra.Command, _ []string) error {
+	cmd := p.command("gateways", "Show which gateways were heard of within a week, and how far each has got", 0, 0, func(cmd *cobra.Command, _ []string) error {
 		c, err := p.open(&conn)
 		if err != nil {
 			return err
@@ -35,6 +36,8 @@ func (p *Program) gatewaysCommand() *cobra.Command {
 		}
 		return p.printGateways(a)
 	})
+	cmd.Long = `Show which gateways were heard of within a week, and how far each has got. Those that are
+live have asked within the last 2 minutes; --wait waits for them.`
 	conn.bind(cmd.Flags(), p.Environ)
 	cmd.Flags().Var(&form, "output", "table for people, json for programs")
 	return cmd
@@ -45,9 +48,16 @@ func (p *Program) printGateways(a *answer) error {
 	if err := decode(a, &all); err != nil {
 		return err
 	}
-	rows := [][]string{{"GATEWAY", "VERSION", "CURSOR", "LAST SEEN", "SET ASIDE"}}
+	rows := [][]string{{"GATEWAY", "STATE", "IN FORCE", "SET ASIDE", "SEEN", "VERSION"}}
 	for _, g := range all.Gateways {
-		rows = append(rows, []string{g.ID, g.Version, g.Cursor, g.LastSeen.UTC().Format(time.RFC3339), strings.Join(g.SetAside, " ")})
+		state, inForce := "away", g.Cursor
+		if g.Live {
+			state = "live"
+		}
+		if inForce == "" {
+			inForce = "not known"
+		}
+		rows = append(rows, []string{g.ID, state, inForce, strings.Join(g.SetAside, " "), g.Seen.UTC().Format(time.RFC3339), g.Version})
 	}
 	return table(p.Stdout, rows)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,16 +111,23 @@ func (o outcome) json(t testing.TB, v any) {
 
 // server is a specialroutes that serves, as a process of its own, on SQLite.
 type server struct {
-	t   testing.TB
-	url string
-	cmd *exec.Cmd
+	t    testing.TB
+	url  string
+	file string // the database
 }
 
-// serve starts a server on a free port and returns when it listens.
+// serve starts a server on a free port and returns when it has its database.
 func serve(t testing.TB, args ...string) *server {
 	t.Helper()
+	return serveWith(t, nil, args...)
+}
+
+// serveWith is serve where a command needs more in its environment to be let in.
+func serveWith(t testing.TB, env []string, args ...string) *server {
+	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve", "--listen=127.0.0.1:0", "--drain-delay=0s"}, args...)...)
-	cmd.Env = []string{"DATABASE_URL=sqlite://" + filepath.Join(t.TempDir(), "specialroutes.db")}
+	s := &server{t: t, file: filepath.Join(t.TempDir(), "specialroutes.db")}
+	cmd.Env = []string{"DATABASE_URL=sqlite://" + s.file}
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +135,6 @@ func serve(t testing.TB, args ...string) *server {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, cmd: cmd}
 	addresses, read := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(read)
@@ -143,10 +150,13 @@ func serve(t testing.TB, args ...string) *server {
 	select {
 	case address := <-addresses:
 		s.url = "http://" + address
+		if slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--tls-cert=") }) {
+			s.url = "https://" + address
+		}
 	case <-read:
 		t.Fatal("the server ended before it listened")
 	}
-	s.ready()
+	s.ready(env)
 	return s
 }
 
@@ -162,12 +172,12 @@ func (s *server) follow(log io.Reader, addresses chan<- string) {
 }
 
 // ready waits for the server's database.
-func (s *server) ready() {
+func (s *server) ready(env []string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		if s.with().run("routes", "list").code == 0 {
+		if s.with(env...).run("routes", "list").code == 0 {
 			return
 		}
 	}
