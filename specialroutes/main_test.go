@@ -518,3 +518,39 @@ func TestServe_OneProcessForASQLiteFile(t *testing.T) {
 		t.Errorf("a second process = %v", err)
 	}
 }
+
+func TestServe_AWriteWaitsForGatewaysThatFollowAnotherProcess(t *testing.T) {
+	t.Parallel()
+	database := "DATABASE_URL=" + postgrestest.NewEmpty(t)
+	a := start(t, []string{database}, "--insecure-admin").ready()
+	b := start(t, []string{database}, "--insecure-admin").ready()
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				b.do("GET", "/v1/changes?wait=500ms&gateway=gw-1&after="+b.cursor(), "")
+			}
+		}
+	}()
+	defer func() { close(end); <-done }()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, body := a.do("GET", "/v1/gateways", ""); strings.Contains(body, "gw-1") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the other process does not see the gateway")
+		}
+	}
+	const path = "/v1/routes/organizationservice?wait=applied"
+	for i, want := range []int{http.StatusCreated, http.StatusOK} {
+		before := time.Now()
+		status, body := a.do("PUT", path, `{"service":"organizationservice","active":true}`)
+		if status != want || !strings.Contains(body, `"applied":{"of":1,"now":1,"behind":[],"setAside":[]}`) || time.Since(before) > 5*time.Second {
+			t.Errorf("change %d = %d %s after %v", i, status, body, time.Since(before))
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"specialroutes.example/specialroutes/internal/census"
 	"specialroutes.example/specialroutes/internal/config"
 	"specialroutes.example/specialroutes/internal/feed"
+	"specialroutes.example/specialroutes/internal/gateways"
 	"specialroutes.example/specialroutes/internal/opening"
 	"specialroutes.example/specialroutes/internal/reread"
 	"specialroutes.example/specialroutes/internal/tokens"
@@ -50,7 +51,7 @@ func (p *program) serve(ctx context.Context, c config.Config) (err error) {
 	draining := new(service.Draining)
 	changes := feed.New(store, log)
 	server := service.HTTPServer(api.New(api.Options{
-		Store: store, Feed: changes, Log: log, Metrics: metrics, Draining: draining,
+		Store: store, Feed: changes, Gateways: gateways.New(store, log), Log: log, Metrics: metrics, Draining: draining,
 		Tokens: valid, InsecureAdmin: c.InsecureAdmin, Hosts: c.Hosts,
 	}))
 	server.WriteTimeout = writeTimeout

@@ -95,3 +95,8 @@ func checkCovers(c *gin.Context, service string) error {
 	}
 	return nil
 }
+
+// errTokenForAll is for what shows all services.
+func errTokenForAll(name string) error {
+	return refuse(http.StatusForbidden, "forbidden", "The token "+name+" is not for all services.")
+}

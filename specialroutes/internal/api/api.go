@@ -7,6 +7,7 @@ package api
 
 import (
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -15,11 +16,12 @@ import (
 
 	"specialroutes.example/services/service"
 	"specialroutes.example/specialroutes/internal/feed"
+	"specialroutes.example/specialroutes/internal/gateways"
 	"specialroutes.example/specialroutes/internal/store"
 	"specialroutes.example/specialroutes/internal/tokens"
 )
 
-// Options is what the interface stands on. All but Hosts and Tokens are needed.
+// Options is what the interface stands on. All but Hosts, Tokens and Draw are needed.
 type Options struct {
 	Store store.Store
 	Feed  *feed.Feed
@@ -38,6 +40,12 @@ type Options struct {
 
 	// Hosts are the names that are answered, as in config.Config.
 	Hosts []string
+
+	// Gateways knows how far each gateway has got.
+	Gateways *gateways.Tracker
+
+	// Draw gives a random number from 1 to sum, for explanations; nil is the system's.
+	Draw func(sum int64) int64
 
 	// Draining says that the process is stopping.
 	Draining *service.Draining
@@ -63,11 +71,23 @@ type operation struct {
 }
 
 func (a *api) operations() []operation {
+	ofWrites := []string{"why", "dryRun", "wait"}
 	return []operation{
 		{method: "GET", path: "/v1/route/abtesting", scope: tokens.Read, parameters: []string{"limit", "after"}, handle: a.listBook},
 		{method: "GET", path: "/v1/route/abtesting/:serviceName", scope: tokens.Read, handle: a.getBook},
-		{method: "PUT", path: "/v1/route/abtesting/:serviceName", scope: tokens.Write, parameters: []string{"why"}, handle: a.putBook},
+		{method: "PUT", path: "/v1/route/abtesting/:serviceName", scope: tokens.Write, parameters: []string{"why", "wait"}, handle: a.putBook},
 		{method: "DELETE", path: "/v1/route/abtesting/:serviceName", scope: tokens.Write, parameters: []string{"why"}, handle: a.deleteBook},
+
+		{method: "GET", path: "/v1/routes", scope: tokens.Read, parameters: []string{"limit", "after"}, handle: a.listRoutes},
+		{method: "GET", path: "/v1/routes/:service", scope: tokens.Read, handle: a.getRoute},
+		{method: "PUT", path: "/v1/routes/:service", scope: tokens.Write, parameters: ofWrites, handle: a.putRoute},
+		{method: "DELETE", path: "/v1/routes/:service", scope: tokens.Write, parameters: ofWrites, handle: a.deleteRoute},
+		{method: "PUT", path: "/v1/routes/:service/weights", scope: tokens.Write, parameters: ofWrites, handle: a.putWeights},
+		{method: "PUT", path: "/v1/routes/:service/active", scope: tokens.Write, parameters: ofWrites, handle: a.putActive},
+		{method: "GET", path: "/v1/routes/:service/history", scope: tokens.Read, parameters: []string{"limit", "before"}, handle: a.history},
+		{method: "POST", path: "/v1/routes/:service/rollback", scope: tokens.Write, parameters: ofWrites, handle: a.rollback},
+		{method: "POST", path: "/v1/explain", scope: tokens.Read, handle: a.explain},
+		{method: "GET", path: "/v1/gateways", scope: tokens.Read, handle: a.listGateways},
 
 		{method: "GET", path: "/v1/changes", scope: tokens.Read, lenient: true, quiet: true, handle: a.changes},
 
@@ -87,6 +107,9 @@ func newEngine(o Options) *gin.Engine {
 		hosts:   newHostPolicy(o.Hosts, o.Tokens != nil),
 		origins: http.NewCrossOriginProtection(),
 		metrics: newMetrics(o.Metrics, o.Feed),
+	}
+	if a.Draw == nil {
+		a.Draw = func(sum int64) int64 { return 1 + rand.Int64N(sum) }
 	}
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()

@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"specialroutes.example/services/routing"
+	"specialroutes.example/specialroutes/internal/gateways"
 	"specialroutes.example/specialroutes/internal/store"
 )
 
@@ -83,8 +84,18 @@ func (a *api) getBook(c *gin.Context) error {
 	return writeJSON(c, http.StatusOK, book)
 }
 
+// bookWritten is the answer to a PUT of the book's view.
+type bookWritten struct {
+	routing.Book
+	Applied *gateways.Progress `json:"applied,omitzero"`
+}
+
 func (a *api) putBook(c *gin.Context) error {
-	w, err := readWrite(c)
+	service, err := serviceName(c)
+	if err != nil {
+		return err
+	}
+	w, err := readWrite(c, service)
 	if err != nil {
 		return err
 	}
@@ -95,10 +106,8 @@ func (a *api) putBook(c *gin.Context) error {
 	if err := checkBook(&book, w.service); err != nil {
 		return err
 	}
-	created := false
-	stored, err := a.write(c, w, func(before *store.Stored) (*routing.Record, error) {
+	stored, before, err := a.write(c, w, func(before *store.Stored) (*routing.Record, error) {
 		if before == nil {
-			created = true
 			return routing.FromBook(book, nil)
 		}
 		if _, err := bookOf(before); err != nil {
@@ -112,12 +121,13 @@ func (a *api) putBook(c *gin.Context) error {
 	if book, err = bookOf(&stored); err != nil {
 		return err
 	}
+	answer := bookWritten{Book: book, Applied: a.applied(c, w, &stored)}
 	c.Header("ETag", stored.ETag())
-	if created {
+	if before == nil {
 		c.Header("Location", "/v1/route/abtesting/"+w.service)
-		return writeJSON(c, http.StatusCreated, book)
+		return writeJSON(c, http.StatusCreated, answer)
 	}
-	return writeJSON(c, http.StatusOK, book)
+	return writeJSON(c, http.StatusOK, answer)
 }
 
 // checkBook finds all mistakes of a book's record before the store is asked: what
@@ -142,11 +152,15 @@ func checkBook(b *routing.Book, service string) error {
 }
 
 func (a *api) deleteBook(c *gin.Context) error {
-	w, err := readWrite(c)
+	service, err := serviceName(c)
 	if err != nil {
 		return err
 	}
-	_, err = a.write(c, w, func(before *store.Stored) (*routing.Record, error) {
+	w, err := readWrite(c, service)
+	if err != nil {
+		return err
+	}
+	_, _, err = a.write(c, w, func(before *store.Stored) (*routing.Record, error) {
 		if before == nil {
 			return nil, store.ErrNotFound
 		}
@@ -171,16 +185,4 @@ func bookOf(s *store.Stored) (routing.Book, error) {
 		return routing.Book{}, f.at(s.Service)
 	}
 	return book, err
-}
-
-// errBroken says that a stored record cannot be used, and why.
-func errBroken(s *store.Stored) error {
-	return refuse(http.StatusConflict, "record_broken", "The stored record cannot be used: "+s.Broken).at(s.Service)
-}
-
-// at adds the way to the record's full view.
-func (f *failure) at(service string) *failure {
-	path := "/v1/routes/" + service
-	f.problem.Members = map[string]any{"route": path}
-	return f.with("Link", "<"+path+`>; rel="alternate"`)
 }

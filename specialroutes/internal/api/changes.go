@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"specialroutes.example/specialroutes/internal/feed"
 	"specialroutes.example/specialroutes/internal/store"
 )
 
@@ -41,7 +41,20 @@ func (a *api) changes(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, err := a.Feed.Changes(c.Request.Context(), f.after, f.wait)
+	gateway, err := readGateway(c)
+	if err != nil {
+		return err
+	}
+	ask := feed.Ask{After: f.after, Wait: f.wait, Known: func(known bool) {
+		if gateway.ID == "" {
+			return
+		}
+		if known { // what is of another history will be replaced by the answer
+			gateway.Cursor = f.after
+		}
+		a.Gateways.Tell(c.Request.Context(), gateway)
+	}}
+	changes, err := a.Feed.Changes(c.Request.Context(), ask)
 	if err != nil {
 		return err
 	}
@@ -69,15 +82,13 @@ func envelopeOf(changes *store.Changes) envelope {
 
 // follower is what a follower asks.
 type follower struct {
-	after   store.Cursor
-	wait    time.Duration
-	gateway string // "" when it does not say
+	after store.Cursor
+	wait  time.Duration
 }
 
 var (
-	cursorPattern  = regexp.MustCompile(`^[\x21-\x7E]{0,128}$`)
-	waitPattern    = regexp.MustCompile(`^([0-9]{1,5})(ms|s)$`)
-	gatewayPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$`)
+	cursorPattern = regexp.MustCompile(`^[\x21-\x7E]{0,128}$`)
+	waitPattern   = regexp.MustCompile(`^([0-9]{1,5})(ms|s)$`)
 )
 
 func readFollower(c *gin.Context) (follower, error) {
@@ -94,12 +105,6 @@ func readFollower(c *gin.Context) (follower, error) {
 		if f.wait, ok = readWait(s); !ok {
 			return f, badParameter("wait", "want a time as 55s or 200ms, at most 60s")
 		}
-	}
-	if id, given := c.GetQuery("gateway"); given {
-		if !gatewayPattern.MatchString(id) {
-			return f, badParameter("gateway", "want 1 to 64 of letters, digits and . _ - inside")
-		}
-		f.gateway = strings.Clone(id)
 	}
 	return f, nil
 }

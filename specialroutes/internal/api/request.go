@@ -17,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"specialroutes.example/services/problem"
+	"specialroutes.example/services/routing"
 	"specialroutes.example/services/strictjson"
 	"specialroutes.example/specialroutes/internal/store"
 )
@@ -32,7 +33,18 @@ const (
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// serviceName returns the service in the path, if the token is for it.
+// routeName returns the service in the path of a full record, which may be the
+// wildcard, if the token is for it.
+func routeName(c *gin.Context) (string, error) {
+	name := c.Param("service")
+	if name != routing.Wildcard && !namePattern.MatchString(name) {
+		return "", badParameter("service", nameRules+", or *")
+	}
+	return name, checkCovers(c, name)
+}
+
+// serviceName returns the service in the path of the book's view, if the token is
+// for it.
 func serviceName(c *gin.Context) (string, error) {
 	name := c.Param("serviceName")
 	if !namePattern.MatchString(name) {
@@ -65,20 +77,29 @@ func checkQuery(raw string, o operation) error {
 	return refuse(http.StatusBadRequest, "bad_request", "The request has a mistake.", mistakes...)
 }
 
-// page returns the parameters limit and after.
-func page(c *gin.Context) (after string, limit int, err error) {
-	limit = stdLimit
-	if s, given := c.GetQuery("limit"); given {
-		limit, err = strconv.Atoi(s)
-		if err != nil || limit < 1 || limit > maxLimit || strconv.Itoa(limit) != s {
-			return "", 0, badParameter("limit", "want an integer from 1 to 1000")
-		}
+// limit returns the parameter limit.
+func limit(c *gin.Context) (int, error) {
+	s, given := c.GetQuery("limit")
+	if !given {
+		return stdLimit, nil
+	}
+	limit, err := strconv.Atoi(s)
+	if err != nil || limit < 1 || limit > maxLimit || strconv.Itoa(limit) != s {
+		return 0, badParameter("limit", "want an integer from 1 to 1000")
+	}
+	return limit, nil
+}
+
+// page returns the parameters after and limit.
+func page(c *gin.Context) (after string, most int, err error) {
+	if most, err = limit(c); err != nil {
+		return "", 0, err
 	}
 	after = c.Query("after")
 	if len(after) > maxAfter || !isText(after) {
 		return "", 0, badParameter("after", "want the name of a service")
 	}
-	return after, limit, nil
+	return after, most, nil
 }
 
 // author says who makes a change, and why.

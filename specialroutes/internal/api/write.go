@@ -3,13 +3,16 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
 
+	"specialroutes.example/services/problem"
 	"specialroutes.example/services/routing"
+	"specialroutes.example/specialroutes/internal/gateways"
 	"specialroutes.example/specialroutes/internal/store"
 )
 
@@ -18,34 +21,76 @@ type writing struct {
 	service    string
 	author     store.Author
 	conditions conditions
+	dryRun     bool
+	wait       bool // until it is applied
 }
 
-func readWrite(c *gin.Context) (writing, error) {
-	service, err := serviceName(c)
-	if err != nil {
-		return writing{}, err
+// readWrite reads it; service is from the path.
+func readWrite(c *gin.Context, service string) (writing, error) {
+	w := writing{service: service}
+	var err error
+	if w.author, err = author(c); err != nil {
+		return w, err
 	}
-	who, err := author(c)
-	if err != nil {
-		return writing{}, err
+	if w.conditions, err = readConditions(c.Request.Header); err != nil {
+		return w, err
 	}
-	cond, err := readConditions(c.Request.Header)
-	return writing{service: service, author: who, conditions: cond}, err
+	switch s, given := c.GetQuery("dryRun"); {
+	case s == "true":
+		w.dryRun = true
+	case given && s != "false":
+		return w, badParameter("dryRun", "want true or false")
+	}
+	switch s, given := c.GetQuery("wait"); {
+	case s == "applied":
+		w.wait = true
+	case given:
+		return w, badParameter("wait", "want applied")
+	}
+	if w.wait && w.dryRun {
+		return w, refuse(http.StatusBadRequest, "bad_request", "The request has a mistake.",
+			problem.FieldError{Pointer: "wait", Detail: "a dry run changes nothing that could be waited for"})
+	}
+	return w, nil
 }
 
-// write makes a change if its conditions hold, and tells the followers.
-func (a *api) write(c *gin.Context, w writing, change store.ChangeFunc) (store.Stored, error) {
-	stored, err := a.Store.Write(c.Request.Context(), w.service, w.author, func(before *store.Stored) (*routing.Record, error) {
-		if err := w.conditions.check(before); err != nil {
-			return nil, err
-		}
-		return change(before)
+// write makes a change if its conditions hold, and tells the followers. before is
+// the record that it replaced, nil when there was none.
+func (a *api) write(c *gin.Context, w writing, change store.ChangeFunc) (stored store.Stored, before *store.Stored, err error) {
+	stored, err = a.Store.Write(c.Request.Context(), w.service, w.author, func(b *store.Stored) (*routing.Record, error) {
+		before = b
+		return w.decide(b, change)
 	})
 	if err != nil {
-		return store.Stored{}, err
+		return store.Stored{}, nil, err
 	}
 	a.Feed.Wake()
-	return stored, nil
+	return stored, before, nil
+}
+
+// decide is the change, if the conditions hold.
+func (w writing) decide(before *store.Stored, change store.ChangeFunc) (*routing.Record, error) {
+	if err := w.conditions.check(before); err != nil {
+		return nil, err
+	}
+	return change(before)
+}
+
+// applied waits until a change is in force everywhere, if that was asked for, and
+// returns how far it got, else nil. The change is stored: what happens here is no
+// error of it.
+func (a *api) applied(c *gin.Context, w writing, stored *store.Stored) *gateways.Progress {
+	if !w.wait {
+		return nil
+	}
+	p, err := a.Gateways.Await(c.Request.Context(), w.service, stored.Cursor(), a.Draining.Begun())
+	if err != nil {
+		if !errors.Is(err, c.Request.Context().Err()) {
+			a.Log.Warn("how far a change has got is not known", "record", w.service, "error", err)
+		}
+		return nil
+	}
+	return &p
 }
 
 // writeJSON answers with a document.
@@ -69,9 +114,4 @@ func writeJSON(c *gin.Context, status int, v any) error {
 func noContent(c *gin.Context, status int) {
 	c.Status(status)
 	c.Writer.WriteHeaderNow()
-}
-
-// errTokenForAll is for what shows all services.
-func errTokenForAll(name string) error {
-	return refuse(http.StatusForbidden, "forbidden", "The token "+name+" is not for all services.")
 }

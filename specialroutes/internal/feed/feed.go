@@ -116,18 +116,32 @@ func (f *Feed) Head() (store.Cursor, error) {
 	return s.head, nil
 }
 
-// Changes returns what happened after a cursor. If nothing did, it waits for it,
-// at most for the given time, and then returns no records and the same cursor. It
-// does that also when Stop is called, and returns ErrStopped if that was before.
-// While the database is away the error is a store.ErrUnavailable.
-func (f *Feed) Changes(ctx context.Context, after store.Cursor, wait time.Duration) (store.Changes, error) {
+// Ask is what a follower asks.
+type Ask struct {
+	// After is the place up to which the follower has everything; zero is nothing.
+	After store.Cursor
+
+	// Wait is how long the answer may wait for a change; zero is not at all.
+	Wait time.Duration
+
+	// Known is told once, before the wait, whether After is a place in the database's
+	// history. Nil is fine.
+	Known func(bool)
+}
+
+// Changes returns what happened after a place. If nothing did, it waits for it, and
+// when the wait is over returns no records and the same place. It does that also
+// when Stop is called, and returns ErrStopped if that was before. While the database
+// is away the error is a store.ErrUnavailable.
+func (f *Feed) Changes(ctx context.Context, ask Ask) (store.Changes, error) {
 	select {
 	case <-f.stopped:
 		return store.Changes{}, ErrStopped
 	default:
 	}
-	over := time.NewTimer(wait)
+	over := time.NewTimer(ask.Wait)
 	defer over.Stop()
+	known := onceKnown(ask.Known)
 	for {
 		s := f.current()
 		if s.err != nil {
@@ -135,14 +149,29 @@ func (f *Feed) Changes(ctx context.Context, after store.Cursor, wait time.Durati
 		}
 		// A cursor that differs may be older than what this replica knows, or newer, or
 		// of another history: the database knows. Without a wait it is asked in any case.
-		if !s.known || s.head != after || after.IsZero() || wait <= 0 {
-			c, err := f.read(ctx, after)
-			if err != nil || isNews(c, after) || wait <= 0 {
+		if !s.known || s.head != ask.After || ask.After.IsZero() || ask.Wait <= 0 {
+			c, err := f.read(ctx, ask.After)
+			if err != nil {
 				return c, err
 			}
+			known(!c.Full)
+			if isNews(c, ask.After) || ask.Wait <= 0 {
+				return c, nil
+			}
 		}
+		known(true)
 		if done, err := f.await(ctx, s.moved, over.C); done {
-			return store.Changes{Cursor: after}, err
+			return store.Changes{Cursor: ask.After}, err
+		}
+	}
+}
+
+// onceKnown returns f for one call; nil is fine.
+func onceKnown(f func(bool)) func(bool) {
+	return func(known bool) {
+		if f != nil {
+			f(known)
+			f = nil
 		}
 	}
 }

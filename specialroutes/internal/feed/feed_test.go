@@ -73,6 +73,7 @@ type setup struct {
 	source *source
 	logs   *bytes.Buffer
 	head   store.Cursor
+	known  []bool // what followers were told of their places; one asks at a time
 }
 
 func inBubble(t *testing.T, test func(t *testing.T, s *setup)) {
@@ -104,7 +105,7 @@ func (s *setup) follow(ctx context.Context, after store.Cursor, wait time.Durati
 	answers := make(chan answer, 1)
 	start := time.Now()
 	go func() {
-		c, err := s.Feed.Changes(ctx, after, wait)
+		c, err := s.Feed.Changes(ctx, feed.Ask{After: after, Wait: wait, Known: func(known bool) { s.known = append(s.known, known) }})
 		answers <- answer{c, err, time.Since(start)}
 	}()
 	synctest.Wait()
@@ -145,7 +146,7 @@ func TestChangesWaitsForTheNextChange(t *testing.T) {
 
 func TestManyFollowersCostOneQueryAnInterval(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *setup) {
-		var all []<-chan answer
+		var all []<-chan answer // each has waited before the next one asks
 		for range 50 {
 			all = append(all, s.follow(t.Context(), s.head, time.Minute))
 		}
@@ -279,6 +280,29 @@ func TestStopEndsWaitingAtOnceAndForGood(t *testing.T) {
 	})
 }
 
+func TestAPlaceIsCalledKnownOnceAndBeforeTheWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *setup) {
+		for _, test := range []struct {
+			name  string
+			after store.Cursor
+			wait  time.Duration
+			want  bool
+		}{
+			{"the newest", s.head, time.Minute, true},
+			{"the newest, without a wait", s.head, 0, true},
+			{"one of another history", store.Cursor{Revision: 1, Nonce: "x"}, time.Minute, false},
+			{"none", store.Cursor{}, time.Minute, false},
+		} {
+			s.known = nil
+			answers := s.follow(t.Context(), test.after, test.wait)
+			if len(s.known) != 1 || s.known[0] != test.want {
+				t.Errorf("%s: known %v, want %v once", test.name, s.known, test.want)
+			}
+			<-answers
+		}
+	})
+}
+
 func TestChangesEndsWithItsContext(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *setup) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -294,7 +318,7 @@ func TestNothingIsKnownBeforeTheFirstLook(t *testing.T) {
 	t.Parallel()
 	src := &source{log: []store.Cursor{{}}, err: store.ErrUnavailable}
 	f := feed.New(src, slog.New(slog.DiscardHandler))
-	if c, err := f.Changes(t.Context(), store.Cursor{}, time.Minute); !errors.Is(err, store.ErrUnavailable) {
+	if c, err := f.Changes(t.Context(), feed.Ask{Wait: time.Minute}); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Changes() = %v, %v, want what the database says", c, err)
 	}
 	if head, err := f.Head(); !errors.Is(err, store.ErrUnavailable) {

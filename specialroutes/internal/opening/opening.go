@@ -135,6 +135,24 @@ func (s *Store) Prune(ctx context.Context, p store.Prune) (int64, error) {
 	return o.Prune(ctx, p)
 }
 
+// SeeGateway is store.Store's.
+func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
+	o, err := s.get()
+	if err != nil {
+		return err
+	}
+	return o.SeeGateway(ctx, g)
+}
+
+// ListGateways is store.Store's.
+func (s *Store) ListGateways(ctx context.Context, within time.Duration) ([]store.Gateway, error) {
+	o, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	return o.ListGateways(ctx, within)
+}
+
 // Ping is store.Store's.
 func (s *Store) Ping(ctx context.Context) error {
 	o, err := s.get()

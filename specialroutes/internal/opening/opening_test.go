@@ -44,13 +44,15 @@ func TestStoreIsAwayUntilItIsOpen(t *testing.T) {
 			t.Errorf("Head() = %v, want ErrUnavailable", err)
 		}
 		for name, call := range map[string]func() error{
-			"Get":     func() error { _, err := s.Get(t.Context(), "a"); return err },
-			"List":    func() error { _, err := s.List(t.Context(), "", 1); return err },
-			"Write":   func() error { _, err := s.Write(t.Context(), "a", store.Author{}, nil); return err },
-			"Changes": func() error { _, err := s.Changes(t.Context(), store.Cursor{}); return err },
-			"History": func() error { _, err := s.History(t.Context(), "a", 0, 1); return err },
-			"Prune":   func() error { _, err := s.Prune(t.Context(), store.Prune{}); return err },
-			"Ping":    func() error { return s.Ping(t.Context()) },
+			"Get":          func() error { _, err := s.Get(t.Context(), "a"); return err },
+			"List":         func() error { _, err := s.List(t.Context(), "", 1); return err },
+			"Write":        func() error { _, err := s.Write(t.Context(), "a", store.Author{}, nil); return err },
+			"Changes":      func() error { _, err := s.Changes(t.Context(), store.Cursor{}); return err },
+			"History":      func() error { _, err := s.History(t.Context(), "a", 0, 1); return err },
+			"Prune":        func() error { _, err := s.Prune(t.Context(), store.Prune{}); return err },
+			"SeeGateway":   func() error { return s.SeeGateway(t.Context(), store.Gateway{}) },
+			"ListGateways": func() error { _, err := s.ListGateways(t.Context(), 0); return err },
+			"Ping":         func() error { return s.Ping(t.Context()) },
 		} {
 			if err := call(); !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("%s = %v, want ErrUnavailable", name, err)

@@ -151,6 +151,8 @@ type Store interface {
 	// counter stay; a reader whose place was cut gets a full answer.
 	Prune(ctx context.Context, p Prune) (int64, error)
 
+	Gateways
+
 	// Ping asks whether the database answers and holds the tables.
 	Ping(ctx context.Context) error
 

@@ -1,0 +1,150 @@
+// Package gateways knows how far each gateway has got. A gateway that asks for the
+// changes after a place says by it that everything up to there is in force with it,
+// or set aside; that is kept in a table that all replicas share, so that a write
+// through one of them can wait for gateways that follow another.
+package gateways
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"specialroutes.example/specialroutes/internal/store"
+)
+
+const (
+	// LiveFor is how long after its last question a gateway counts as one that runs.
+	// A question comes at least once a minute.
+	LiveFor = 2 * time.Minute
+
+	// Patience is how long Await waits at most.
+	Patience = 10 * time.Second
+
+	// interval is the time between two looks at the table while somebody waits.
+	interval = 50 * time.Millisecond
+
+	// refresh is how old what the table says of a gateway may get before the same is
+	// written again.
+	refresh = 20 * time.Second
+
+	// tellTimeout bounds a write to the table: the gateway waits for its changes.
+	tellTimeout = time.Second
+)
+
+// Tracker follows the gateways. It is safe for concurrent use.
+type Tracker struct {
+	store store.Gateways
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	told map[string]told // what was written last, by gateway
+}
+
+type told struct {
+	gateway store.Gateway
+	at      time.Time
+}
+
+// New returns a tracker on a table.
+func New(s store.Gateways, log *slog.Logger) *Tracker {
+	return &Tracker{store: s, log: log, told: map[string]told{}}
+}
+
+// Tell keeps what a gateway says. That it cannot be kept is logged and no error,
+// for the gateway needs its changes all the more.
+func (t *Tracker) Tell(ctx context.Context, g store.Gateway) {
+	if t.isKnown(g) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	if err := t.store.SeeGateway(ctx, g); err != nil {
+		t.log.Warn("what a gateway says cannot be kept", "gateway", g.ID, "error", err)
+		t.forget(g.ID)
+	}
+}
+
+// isKnown says whether the same was written a short while ago, and otherwise takes
+// it for written.
+func (t *Tracker) isKnown(g store.Gateway) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last, ok := t.told[g.ID]
+	if ok && time.Since(last.at) < refresh && same(last.gateway, g) {
+		return true
+	}
+	if !ok && len(t.told) >= store.MaxGateways {
+		clear(t.told) // it only saves writes
+	}
+	t.told[g.ID] = told{gateway: g, at: time.Now()}
+	return false
+}
+
+func (t *Tracker) forget(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.told, id)
+}
+
+func same(a, b store.Gateway) bool {
+	return a.Version == b.Version && a.Cursor == b.Cursor && slices.Equal(a.SetAside, b.SetAside)
+}
+
+// List returns the gateways that were heard of, by their ID.
+func (t *Tracker) List(ctx context.Context) ([]store.Gateway, error) {
+	return t.store.ListGateways(ctx, store.GatewayAge)
+}
+
+// Progress is how far a change has got.
+type Progress struct {
+	Of       int      `json:"of"`       // gateways that run
+	Now      int      `json:"now"`      // those that are at or past the change
+	Behind   []string `json:"behind"`   // the others
+	SetAside []string `json:"setAside"` // those past it that cannot use the record
+}
+
+// Await waits until every gateway that runs is at or past the change of a service's
+// record, but no longer than Patience, until stop is closed, or ctx ends. It
+// returns how far the change has got then; the error is one of the table.
+func (t *Tracker) Await(ctx context.Context, service string, change store.Cursor, stop <-chan struct{}) (Progress, error) {
+	over := time.NewTimer(Patience)
+	defer over.Stop()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		live, err := t.store.ListGateways(ctx, LiveFor)
+		if err != nil {
+			return Progress{}, err
+		}
+		p := progress(live, service, change)
+		if p.Now == p.Of {
+			return p, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-over.C:
+			return p, nil
+		case <-stop:
+			return p, nil
+		case <-ctx.Done():
+			return p, ctx.Err()
+		}
+	}
+}
+
+func progress(live []store.Gateway, service string, change store.Cursor) Progress {
+	p := Progress{Of: len(live), Behind: []string{}, SetAside: []string{}}
+	for _, g := range live {
+		if g.Cursor.Revision < change.Revision {
+			p.Behind = append(p.Behind, g.ID)
+			continue
+		}
+		p.Now++
+		if slices.Contains(g.SetAside, service) {
+			p.SetAside = append(p.SetAside, g.ID)
+		}
+	}
+	return p
+}

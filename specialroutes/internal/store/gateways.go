@@ -1,0 +1,37 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// What is kept about gateways: the newest MaxGateways, for GatewayAge.
+const (
+	MaxGateways = 1000
+	GatewayAge  = 7 * 24 * time.Hour
+)
+
+// Gateway is what a gateway has told about itself by asking for changes.
+type Gateway struct {
+	ID       string
+	Version  string   // "" when it does not say
+	Cursor   Cursor   // the place up to which everything is in force there, or set aside; zero when that is not of this database's history
+	SetAside []string // the services whose record it cannot use
+	Seen     time.Time
+
+	// Age is how long ago that was, by the clock that Seen is of.
+	Age time.Duration
+}
+
+// Gateways keeps what gateways tell, for all processes on a database to see. It is
+// a part of every Store, apart from its records: losing it loses nothing that the
+// gateways do not tell again within a minute.
+type Gateways interface {
+	// SeeGateway keeps what a gateway tells, in the place of what it told before. Seen
+	// and Age are the store's to set. Gateways beyond MaxGateways, or not heard of for
+	// GatewayAge, are forgotten.
+	SeeGateway(ctx context.Context, g Gateway) error
+
+	// ListGateways returns the gateways that were heard of within a time, by their ID.
+	ListGateways(ctx context.Context, within time.Duration) ([]Gateway, error)
+}

@@ -1,0 +1,66 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"specialroutes.example/specialroutes/internal/store"
+)
+
+// SeeGateway implements store.Gateways. Times are the server's, so that the clocks
+// of the processes do not matter.
+func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
+	if err := store.CheckText(append([]string{g.ID, g.Version}, g.SetAside...)...); err != nil {
+		return err
+	}
+	setAside, err := json.Marshal(append([]string{}, g.SetAside...))
+	if err != nil {
+		return err
+	}
+	return s.with(ctx, "see a gateway", s.limits.Read, func(ctx context.Context, c *pgxpool.Conn) error {
+		tag, err := c.Exec(ctx, `
+			INSERT INTO gateways (id, version, revision, nonce, set_aside, seen_at)
+			VALUES ($1, $2, $3, $4, $5::text::jsonb, now())
+			ON CONFLICT (id) DO UPDATE SET version = EXCLUDED.version, revision = EXCLUDED.revision,
+				nonce = EXCLUDED.nonce, set_aside = EXCLUDED.set_aside, seen_at = EXCLUDED.seen_at
+			WHERE gateways.seen_at <= EXCLUDED.seen_at`,
+			g.ID, g.Version, g.Cursor.Revision, g.Cursor.Nonce, string(setAside))
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		_, err = c.Exec(ctx, `
+			DELETE FROM gateways WHERE seen_at < now() - $1::bigint * interval '1 second'
+			OR id IN (SELECT id FROM gateways ORDER BY seen_at DESC OFFSET $2)`,
+			int64(store.GatewayAge/time.Second), store.MaxGateways)
+		return err
+	})
+}
+
+// ListGateways implements store.Gateways.
+func (s *Store) ListGateways(ctx context.Context, within time.Duration) (list []store.Gateway, err error) {
+	err = s.with(ctx, "list gateways", s.limits.Bulk, func(ctx context.Context, c *pgxpool.Conn) error {
+		list, err = collect(scanGateway)(c.Query(ctx, `
+			SELECT id, version, revision, nonce, set_aside::text, seen_at,
+				(extract(epoch FROM now() - seen_at) * 1000000)::bigint
+			FROM gateways WHERE seen_at >= now() - $1::bigint * interval '1 microsecond' ORDER BY id`,
+			within.Microseconds()))
+		return err
+	})
+	return list, err
+}
+
+func scanGateway(row pgx.Row) (store.Gateway, error) {
+	var g store.Gateway
+	var setAside string
+	var age int64
+	err := row.Scan(&g.ID, &g.Version, &g.Cursor.Revision, &g.Cursor.Nonce, &setAside, &g.Seen, &age)
+	if err != nil {
+		return g, err
+	}
+	g.Seen, g.Age = g.Seen.UTC(), time.Duration(age)*time.Microsecond
+	return g, json.Unmarshal([]byte(setAside), &g.SetAside)
+}

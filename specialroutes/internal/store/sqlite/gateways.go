@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"specialroutes.example/specialroutes/internal/store"
+)
+
+// SeeGateway implements store.Gateways.
+func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
+	if err := store.CheckText(append([]string{g.ID, g.Version}, g.SetAside...)...); err != nil {
+		return err
+	}
+	setAside, err := json.Marshal(append([]string{}, g.SetAside...))
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	return meaning(ctx, "see a gateway", s.seeGateway(limited, g, string(setAside)))
+}
+
+func (s *Store) seeGateway(ctx context.Context, g store.Gateway, setAside string) error {
+	tx, err := s.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	// After a commit this does nothing; after a failure err says what matters.
+	defer func() { _ = tx.Rollback() }()
+	now := s.sources.Now().UTC()
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO gateways (id, version, revision, nonce, set_aside, seen_at) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET version = excluded.version, revision = excluded.revision,
+			nonce = excluded.nonce, set_aside = excluded.set_aside, seen_at = excluded.seen_at`,
+		g.ID, g.Version, g.Cursor.Revision, g.Cursor.Nonce, setAside, now.Format(timeLayout))
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `
+		DELETE FROM gateways WHERE seen_at < ?
+		OR id IN (SELECT id FROM gateways ORDER BY seen_at DESC LIMIT -1 OFFSET ?)`,
+		now.Add(-store.GatewayAge).Format(timeLayout), store.MaxGateways)
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// ListGateways implements store.Gateways.
+func (s *Store) ListGateways(ctx context.Context, within time.Duration) ([]store.Gateway, error) {
+	limited, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	now := s.sources.Now().UTC()
+	rows, err := s.reader.QueryContext(limited, `
+		SELECT id, version, revision, nonce, set_aside, seen_at FROM gateways
+		WHERE seen_at >= ? ORDER BY id`, now.Add(-within).Format(timeLayout))
+	list, err := collect(rows, err, scanGateway)
+	for i := range list {
+		list[i].Age = max(0, now.Sub(list[i].Seen))
+	}
+	return list, meaning(ctx, "list gateways", err)
+}
+
+func scanGateway(rows *sql.Rows) (store.Gateway, error) {
+	var g store.Gateway
+	var setAside []byte
+	var seen string
+	err := rows.Scan(&g.ID, &g.Version, &g.Cursor.Revision, &g.Cursor.Nonce, &setAside, &seen)
+	if err != nil {
+		return g, err
+	}
+	if g.Seen, err = time.Parse(timeLayout, seen); err != nil {
+		return g, err
+	}
+	return g, json.Unmarshal(setAside, &g.SetAside)
+}
