@@ -70,7 +70,7 @@ func (s *safeBuffer) String() string {
 func start(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the test looks at the certificate
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the test looks at the certificate
 	pr := &process{t: t, log: new(safeBuffer), cancel: cancel, done: make(chan error, 1), client: &http.Client{Transport: transport}}
 	listening := make(chan string, 1)
 	p := &program{environ: environ, stderr: pr.log, onListen: func(a string) { listening <- a }}

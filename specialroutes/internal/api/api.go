@@ -21,7 +21,8 @@ import (
 	"specialroutes.example/specialroutes/internal/tokens"
 )
 
-// Options is what the interface stands on. All but Hosts, Tokens and Draw are needed.
+// Options is what the interface stands on. All but Hosts, Tokens, Draw
+// and BodyTimeout are needed.
 type Options struct {
 	Store store.Store
 	Feed  *feed.Feed
@@ -46,6 +47,9 @@ type Options struct {
 
 	// Draw gives a random number from 1 to sum, for explanations; nil is the system's.
 	Draw func(sum int64) int64
+
+	// BodyTimeout is what a client has to send a body; 0 is 30 s.
+	BodyTimeout time.Duration
 
 	// Draining says that the process is stopping.
 	Draining *service.Draining
@@ -110,6 +114,9 @@ func newEngine(o Options) *gin.Engine {
 	}
 	if a.Draw == nil {
 		a.Draw = func(sum int64) int64 { return 1 + rand.Int64N(sum) }
+	}
+	if a.BodyTimeout == 0 {
+		a.BodyTimeout = bodyTimeout
 	}
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()

@@ -100,7 +100,7 @@ func (a *api) putBook(c *gin.Context) error {
 		return err
 	}
 	var book routing.Book
-	if err := readBody(c, &book); err != nil {
+	if err := a.readBody(c, &book); err != nil {
 		return err
 	}
 	if err := checkBook(&book, w.service); err != nil {

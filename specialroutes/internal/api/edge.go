@@ -25,6 +25,7 @@ func (a *api) edge(c *gin.Context) {
 	start := time.Now()
 	id := correlate(c)
 	c.Header("X-Content-Type-Options", "nosniff")
+	a.limitBody(c)
 	err := a.runInside(c)
 	var f *failure
 	if err != nil {

@@ -47,7 +47,7 @@ type target struct {
 
 func (a *api) explain(c *gin.Context) error {
 	var q question
-	if err := readBody(c, &q); err != nil {
+	if err := a.readBody(c, &q); err != nil {
 		return err
 	}
 	request, err := q.check()

@@ -80,7 +80,7 @@ func (a *api) rollback(c *gin.Context) error {
 		return err
 	}
 	var body rollbackBody
-	if err := readBody(c, &body); err != nil {
+	if err := a.readBody(c, &body); err != nil {
 		return err
 	}
 	if body.Revision == nil {

@@ -21,7 +21,7 @@ func (a *api) putWeights(c *gin.Context) error {
 		return err
 	}
 	weights := map[string]int64{}
-	if err := readBody(c, &weights); err != nil {
+	if err := a.readBody(c, &weights); err != nil {
 		return err
 	}
 	return a.change(c, w, func(before *store.Stored) (*routing.Record, error) {
@@ -89,7 +89,7 @@ func (a *api) putActive(c *gin.Context) error {
 		return err
 	}
 	var body activeBody
-	if err := readBody(c, &body); err != nil {
+	if err := a.readBody(c, &body); err != nil {
 		return err
 	}
 	if body.Active == nil {

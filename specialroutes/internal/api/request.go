@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -118,24 +119,35 @@ func isText(s string) bool {
 }
 
 // readBody decodes a request's body into v.
-func readBody(c *gin.Context, v any) error {
+func (a *api) readBody(c *gin.Context, v any) error {
 	if err := checkMediaType(c.Request.Header); err != nil {
 		return err
 	}
-	// net/http has a limit on the head only; a body that trickles must end as well.
-	control := http.NewResponseController(c.Writer)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
-	_ = control.SetReadDeadline(time.Time{})
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return refuse(http.StatusRequestEntityTooLarge, "body_too_large", "A body may have 1 MiB.", problem.FieldError{Pointer: "", Detail: "more than 1048576 bytes"})
 	}
 	if err != nil {
-		f := refuse(http.StatusBadRequest, "bad_request", "The body did not arrive whole.", problem.FieldError{Pointer: "", Detail: "cut short"})
+		status, code := http.StatusBadRequest, "bad_request"
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			status, code = http.StatusRequestTimeout, "body_too_slow"
+			c.Header("Connection", "close")
+		}
+		f := refuse(status, code, "The body did not arrive whole.", problem.FieldError{Pointer: "", Detail: "cut short"})
 		f.cause = err
 		return f
 	}
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Time{}) // it is there; see limitBody
 	return strictjson.Decode(data, v)
+}
+
+// limitBody bounds the time that a body may take: net/http has a limit on the head
+// only. It holds also for a body that nobody reads, which net/http reads to its end
+// to keep the connection.
+func (a *api) limitBody(c *gin.Context) {
+	if c.Request.ContentLength != 0 {
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(a.BodyTimeout))
+	}
 }
 
 // checkMediaType refuses all but plain JSON. A form that a browser sends across

@@ -96,7 +96,7 @@ func (a *api) putRoute(c *gin.Context) error {
 		return err
 	}
 	record := new(routing.Record)
-	if err := readBody(c, record); err != nil {
+	if err := a.readBody(c, record); err != nil {
 		return err
 	}
 	if err := checkRecord(record, service); err != nil {
