@@ -23,8 +23,13 @@ build: ## Build all programs into bin/
 	go build -o bin/ $(PACKAGES)
 
 .PHONY: test
-test: ## Run all tests with the race detector, with a PostgreSQL server of their own
+test: bin/consul ## Run all tests with the race detector, with a PostgreSQL server of their own
 	go run ./services/cmd/withpostgres -- $(MAKE) --keep-going test-units test-end-to-end
+
+# The Consul that tests ask. The first time takes minutes, afterwards it is there.
+# Without it tests are skipped at home; where CI is set, they fail.
+bin/consul: .ci/consul/go.mod .ci/consul/go.sum
+	cd .ci/consul && GOWORK=off go build -o ../../$@ github.com/hashicorp/consul || test "$$CI" != true
 
 # These two expect TEST_DATABASE_URL; without it the tests that need it are skipped.
 .PHONY: test-units test-end-to-end
