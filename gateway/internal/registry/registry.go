@@ -14,6 +14,10 @@ type Instance struct {
 	Address string // host:port, an IPv6 host in brackets
 	ByName  bool   // the host is a name, so no network is known to hold it
 	Labels  map[string]string
+
+	// Unconfirmed is an instance that the registry listed before it was away and has
+	// not listed since. It may be gone: a connect to it that fails takes it out.
+	Unconfirmed bool
 }
 
 // Registry is a source of instances. All methods are safe for concurrent use.
@@ -27,6 +31,11 @@ type Registry interface {
 
 	// Status says where the instances come from.
 	Status() Status
+
+	// ConnectFailed tells that a connect to an instance of a service failed. It
+	// takes an unconfirmed instance out of the snapshot; about all others the
+	// registry knows better. It never blocks for long.
+	ConnectFailed(service, id string)
 }
 
 // Source says where data in force come from.
@@ -43,4 +52,7 @@ const (
 type Status struct {
 	Source Source
 	Since  time.Time // when the data were last known to be right; zero: always
+
+	Errors    int64  // questions to the registry that failed since the start
+	LastError string // of the last of them
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Snapshot is the instances of one moment. It is immutable and safe for
@@ -30,27 +31,69 @@ type SetAside struct {
 func NewSnapshot(services map[string][]Instance) *Snapshot {
 	s := &Snapshot{services: make(map[string][]*Instance, len(services))}
 	for _, name := range slices.Sorted(maps.Keys(services)) {
-		for _, instance := range services[name] {
-			s.add(name, instance)
-		}
-		slices.SortFunc(s.services[name], func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
+		s.addAll(name, services[name])
 	}
 	return s
 }
 
-func (s *Snapshot) add(service string, i Instance) {
+// With returns a snapshot in which a service has these instances and no others, as
+// NewSnapshot takes them. Instances about which nothing has changed stay the same
+// pointers, and when nothing has changed at all it returns s itself.
+func (s *Snapshot) With(service string, instances []Instance) *Snapshot {
+	next := &Snapshot{services: maps.Clone(s.services), setAside: s.setAsideOfOthers(service)}
+	delete(next.services, service)
+	next.addAll(service, instances)
+	before, after := s.services[service], next.services[service]
+	for n, i := range after {
+		at, found := slices.BinarySearchFunc(before, i.ID, func(o *Instance, id string) int { return cmp.Compare(o.ID, id) })
+		if found && before[at].equal(i) {
+			after[n] = before[at]
+		}
+	}
+	if slices.Equal(before, after) && slices.Equal(s.setAside, next.setAside) {
+		return s
+	}
+	return next
+}
+
+// equal reports whether nothing differs.
+func (i *Instance) equal(o *Instance) bool {
+	return i.ID == o.ID && i.Service == o.Service && i.Address == o.Address && i.ByName == o.ByName &&
+		i.Unconfirmed == o.Unconfirmed && maps.Equal(i.Labels, o.Labels)
+}
+
+// setAsideOfOthers returns what is set aside of all services but one.
+func (s *Snapshot) setAsideOfOthers(service string) []SetAside {
+	return slices.DeleteFunc(slices.Clone(s.setAside), func(a SetAside) bool { return a.Service == service })
+}
+
+// addAll adds the instances of a service that has none yet.
+func (s *Snapshot) addAll(service string, instances []Instance) {
+	seen := make(map[string]bool, len(instances))
+	for _, instance := range instances {
+		s.add(service, instance, seen)
+	}
+	slices.SortFunc(s.services[service], func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(s.setAside, func(a, b SetAside) int {
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// add adds one instance, unless it cannot be used. seen holds the IDs so far.
+func (s *Snapshot) add(service string, i Instance, seen map[string]bool) {
 	i.Service = service
 	if i.ID == "" {
 		i.ID = i.Address
 	}
 	host, err := checkAddress(i.Address)
-	if err == nil && slices.ContainsFunc(s.services[service], func(o *Instance) bool { return o.ID == i.ID }) {
+	if err == nil && seen[i.ID] {
 		err = fmt.Errorf("another instance has the ID %q", i.ID)
 	}
 	if err != nil {
 		s.setAside = append(s.setAside, SetAside{Service: service, ID: i.ID, Reason: err.Error()})
 		return
 	}
+	seen[i.ID] = true
 	_, notIP := netip.ParseAddr(host)
 	i.ByName = notIP != nil
 	i.Labels = maps.Clone(i.Labels)
@@ -69,7 +112,16 @@ func checkAddress(address string) (host string, err error) {
 	if host == "" {
 		return "", fmt.Errorf("the address %q has no host", address)
 	}
+	if _, err := netip.ParseAddr(host); err != nil && strings.ContainsFunc(host, notInName) {
+		return "", fmt.Errorf("the address %q has neither a name nor an IP address for a host", address)
+	}
 	return host, nil
+}
+
+// notInName reports whether a host name cannot hold a character. Underscores are
+// not allowed in one, but resolvers take them and compose files have them.
+func notInName(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_')
 }
 
 // Instances returns a service's instances, sorted by ID. Do not change the slice.

@@ -21,6 +21,7 @@ func Exercise(t *testing.T, open Open) {
 	t.Run("labels are kept", func(t *testing.T) { testLabels(t, open) })
 	t.Run("an unknown service has no instances", func(t *testing.T) { testUnknown(t, open) })
 	t.Run("what cannot be used is set aside alone", func(t *testing.T) { testSetAside(t, open) })
+	t.Run("a failed connect takes no listed instance out", func(t *testing.T) { testConnectFailed(t, open) })
 	t.Run("equal data swap nothing", func(t *testing.T) { testStable(t, open) })
 	t.Run("many requests read at once", func(t *testing.T) { testConcurrent(t, open) })
 }
@@ -94,7 +95,7 @@ func testUnknown(t *testing.T, open Open) {
 
 func testSetAside(t *testing.T, open Open) {
 	r := ready(t, open, map[string][]registry.Instance{
-		"a": {{ID: "zero", Address: "10.0.0.1:0"}, {ID: "good", Address: "10.0.0.2:80"}, {ID: "bad", Address: "nonsense"}},
+		"a": {{ID: "zero", Address: "10.0.0.1:0"}, {ID: "good", Address: "10.0.0.2:80"}, {ID: "bad", Address: "no/host:80"}},
 	})
 	if got := ids(r.Load().Instances("a")); !slices.Equal(got, []string{"good"}) {
 		t.Errorf("usable = %v, want good alone", got)
@@ -105,6 +106,16 @@ func testSetAside(t *testing.T, open Open) {
 	}
 	if want := map[string]bool{"a/zero": true, "a/bad": true}; !maps.Equal(aside, want) {
 		t.Errorf("set aside with a reason = %v, want %v", aside, want)
+	}
+}
+
+func testConnectFailed(t *testing.T, open Open) {
+	r := ready(t, open, map[string][]registry.Instance{"a": {{ID: "a1", Address: "10.0.0.1:80"}}})
+	r.ConnectFailed("a", "a1")
+	r.ConnectFailed("a", "nobody")
+	r.ConnectFailed("nobody", "a1")
+	if got := ids(r.Load().Instances("a")); !slices.Equal(got, []string{"a1"}) {
+		t.Errorf("Instances(a) = %v, want a1", got)
 	}
 }
 

@@ -40,3 +40,6 @@ func (r *Registry) Ready() <-chan struct{} { return r.ready }
 
 // Status says that the list is always right.
 func (r *Registry) Status() registry.Status { return registry.Status{Source: registry.Live} }
+
+// ConnectFailed does nothing: the list is always right.
+func (r *Registry) ConnectFailed(_, _ string) {}
