@@ -25,8 +25,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"specialroutes.example/services/reread"
 	"specialroutes.example/services/service"
-	"specialroutes.example/specialroutes/internal/reread"
 	"specialroutes.example/specialroutes/internal/store/postgres/postgrestest"
 )
 

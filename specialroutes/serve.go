@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"specialroutes.example/services/reread"
 	"specialroutes.example/services/service"
 	"specialroutes.example/specialroutes/internal/api"
 	"specialroutes.example/specialroutes/internal/census"
@@ -19,7 +20,6 @@ import (
 	"specialroutes.example/specialroutes/internal/feed"
 	"specialroutes.example/specialroutes/internal/gateways"
 	"specialroutes.example/specialroutes/internal/opening"
-	"specialroutes.example/specialroutes/internal/reread"
 	"specialroutes.example/specialroutes/internal/tokens"
 )
 
