@@ -22,7 +22,9 @@ const (
 // Main is the main function of the licensing service's binary. It is set by
 // ORGANIZATION_URL, the organization service as the gateway offers it,
 // ORGANIZATION_TIMEOUT (2s), and the variables of every demo service: LISTEN
-// (127.0.0.1:8080), INSTANCE, LANE_HEADERS, DRAIN_DELAY, DRAIN_LIMIT, LOG_LEVEL.
+// (127.0.0.1:8080), INSTANCE, LANE_HEADERS, DRAIN_DELAY, DRAIN_LIMIT, LOG_LEVEL;
+// and to register in Consul: CONSUL_HTTP_ADDR, SERVICE_NAME, SERVICE_ID,
+// SERVICE_ADDRESS, LABELS ("version=1.0.0,zone=a").
 func Main() {
 	const name = "licensingservice"
 	service.Main(name, func(ctx context.Context, args, environ []string, stderr io.Writer, force <-chan os.Signal) error {

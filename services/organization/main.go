@@ -12,7 +12,9 @@ import (
 // Main is the main function of an organization service's binary. The name is that
 // of the instance; listen is the address and prefix the text before contact names,
 // where LISTEN and PREFIX do not say otherwise. The other variables are those of
-// every demo service: INSTANCE, LANE_HEADERS, DRAIN_DELAY, DRAIN_LIMIT, LOG_LEVEL.
+// every demo service: INSTANCE, LANE_HEADERS, DRAIN_DELAY, DRAIN_LIMIT, LOG_LEVEL;
+// and to register in Consul: CONSUL_HTTP_ADDR, SERVICE_NAME, SERVICE_ID,
+// SERVICE_ADDRESS, LABELS ("version=1.0.0,zone=a").
 func Main(name, listen, prefix string) {
 	service.Main(name, func(ctx context.Context, args, environ []string, stderr io.Writer, force <-chan os.Signal) error {
 		env := demo.Environment(environ)

@@ -14,6 +14,9 @@ const (
 	// cut something.
 	cutGrace = 100 * time.Millisecond
 
+	// leaveLimit bounds Options.Leave.
+	leaveLimit = 3 * time.Second
+
 	// backgroundLimit bounds the wait for background functions after their context
 	// has ended. They have nothing left to serve then. After a second signal Main
 	// does not wait even for that.
@@ -25,6 +28,7 @@ func (r *runner) drain() error {
 	r.draining.Begin()
 	hurry, stop := r.hurry()
 	defer stop()
+	r.leave(hurry)
 	wait(hurry, r.o.Drain.Delay)
 
 	limit, cancel := context.WithTimeout(context.WithoutCancel(r.requests), max(r.o.Drain.Limit, cutGrace))
@@ -54,6 +58,18 @@ func (r *runner) drain() error {
 		default:
 			return errors.Join(errs...)
 		}
+	}
+}
+
+// leave calls Options.Leave.
+func (r *runner) leave(hurry context.Context) {
+	if r.o.Leave == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(hurry, leaveLimit)
+	defer cancel()
+	if err := r.o.Leave(ctx); err != nil {
+		r.log.Warn("leaving failed; the stop goes on", "error", err)
 	}
 }
 

@@ -78,6 +78,11 @@ type Options struct {
 	Draining *Draining
 	Drain    DrainTimes
 
+	// Leave is called once, when the stop has begun and readiness was given up, and
+	// before Drain.Delay: a process that others find in a registry deregisters. Its
+	// context ends soon, or with Force; an error is logged. Nil is fine.
+	Leave func(context.Context) error
+
 	// Force ends the delay and the limit at once. Main hands in the second signal.
 	Force <-chan os.Signal
 

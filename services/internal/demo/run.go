@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"time"
 
 	"specialroutes.example/services/lane"
+	"specialroutes.example/services/registration"
 	"specialroutes.example/services/service"
 )
 
@@ -41,10 +43,38 @@ func (p Process) serve(ctx context.Context, api http.Handler) error {
 	mux.Handle("/healthz", service.Live())
 	mux.Handle("/readyz", service.Ready(draining, nil))
 	mux.Handle("/", observed(log, s.Instance, lane.Middleware(lane.Options{Headers: s.LaneHeaders})(api)))
-	return service.Run(ctx, service.Options{
+	o := service.Options{
 		Name: s.Name, Log: log, Draining: draining, Drain: s.Drain, Force: p.Force,
 		Endpoints: []service.Endpoint{{Name: "HTTP", Address: s.Listen, Server: service.HTTPServer(draining.Wrap(mux))}},
+	}
+	if s.Registration.Agent != "" {
+		if err := announce(&o, s.Registration); err != nil {
+			return err
+		}
+	}
+	return service.Run(ctx, o)
+}
+
+// announce has the process register once it listens, and deregister before it
+// drains.
+func announce(o *service.Options, what registration.Options) error {
+	what.Log = o.Log
+	r, err := registration.New(what)
+	if err != nil {
+		return err
+	}
+	listening := make(chan net.Addr, 1)
+	o.OnListen = func(_ string, at net.Addr) { listening <- at }
+	o.Background = append(o.Background, func(ctx context.Context) error {
+		select {
+		case at := <-listening:
+			return r.Run(ctx, at)
+		case <-ctx.Done():
+			return nil
+		}
 	})
+	o.Leave = r.Leave
+	return nil
 }
 
 // observed names the instance on each answer and writes a line for each request.

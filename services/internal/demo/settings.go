@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"specialroutes.example/services/registration"
 	"specialroutes.example/services/service"
 )
 
@@ -30,6 +31,10 @@ type Settings struct {
 	// LaneHeaders (LANE_HEADERS, comma-separated) are passed on to called services
 	// beside the estate's own headers.
 	LaneHeaders []string
+
+	// Registration (CONSUL_HTTP_ADDR, SERVICE_NAME, SERVICE_ID, SERVICE_ADDRESS,
+	// LABELS) is what Consul is told. Without an agent's address nothing is.
+	Registration registration.Options
 
 	// Drain (DRAIN_DELAY, DRAIN_LIMIT) are the waits of a stop.
 	Drain service.DrainTimes
@@ -54,6 +59,9 @@ func Load(env Environment, defaults Settings) (Settings, error) {
 		return Settings{}, fmt.Errorf("LISTEN: %q is not host:port", s.Listen)
 	}
 	var err error
+	if s.Registration, err = loadRegistration(env, s); err != nil {
+		return Settings{}, err
+	}
 	if s.Drain.Delay, err = env.Duration("DRAIN_DELAY", s.Drain.Delay); err != nil {
 		return Settings{}, err
 	}
@@ -66,6 +74,23 @@ func Load(env Environment, defaults Settings) (Settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// loadRegistration reads what Consul is told. An instance is ready as soon as it
+// listens.
+func loadRegistration(env Environment, s Settings) (registration.Options, error) {
+	o := registration.Options{
+		Agent:   env.Text("CONSUL_HTTP_ADDR", ""),
+		Service: env.Text("SERVICE_NAME", s.Name),
+		ID:      env.Text("SERVICE_ID", s.Instance),
+		Address: env.Text("SERVICE_ADDRESS", ""),
+		Passing: true,
+	}
+	var err error
+	if o.Labels, err = registration.ParseLabels(env.Text("LABELS", "")); err != nil {
+		return o, fmt.Errorf("LABELS: %w", err)
+	}
+	return o, nil
 }
 
 // Environment is a process's environment, "NAME=value" each, as os.Environ gives

@@ -28,7 +28,10 @@ func TestLoad(t *testing.T) {
 		got.Drain != (service.DrainTimes{Limit: 2 * time.Minute}) || got.LogLevel != slog.LevelWarn {
 		t.Errorf("Load = %+v", got)
 	}
-	for _, line := range []string{"LISTEN=8085", "DRAIN_DELAY=5", "DRAIN_LIMIT=-1s", "LOG_LEVEL=loud"} {
+	if r := got.Registration; r.Agent != "" || r.Service != "x" || r.ID != "a" {
+		t.Errorf("Registration = %+v, want none, but for the name and the instance", r)
+	}
+	for _, line := range []string{"LABELS=version", "LISTEN=8085", "DRAIN_DELAY=5", "DRAIN_LIMIT=-1s", "LOG_LEVEL=loud"} {
 		name, _, _ := strings.Cut(line, "=")
 		if _, err := demo.Load(demo.Environment{line}, defaults); err == nil || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("Load of %s = %v, want an error that begins with the variable", line, err)

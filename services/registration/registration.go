@@ -1,0 +1,274 @@
+// Package registration announces a process to Consul: it registers with its labels
+// and a health check, comes back by itself when the agent has forgotten it, and
+// deregisters when the process is about to stop. Programs that do not register do
+// not import it, and pay nothing.
+package registration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// Options say what is announced, and to whom. Agent, Service and ID are required.
+type Options struct {
+	// Agent is the address of a Consul agent: host:port, http://host:port or
+	// https://host:port. What it leaves open is read as Consul's own clients read
+	// it: CONSUL_HTTP_TOKEN, CONSUL_CACERT and the like.
+	Agent string
+
+	Service string            // the name that others ask for
+	ID      string            // unique on the agent
+	Labels  map[string]string // what instances are chosen by
+	Address string            // the host that others reach the process at; "" is that of the agent's node
+
+	// Check is the path that the agent asks, "/readyz" if "". It must answer 200
+	// without authentication.
+	Check string
+
+	// Passing has the instance count as healthy from the start, not only after the
+	// first check. It is for a process that is ready when it listens.
+	Passing bool
+
+	Times Times        // see DefaultTimes for the values of those at zero
+	Log   *slog.Logger // nil discards
+}
+
+// Times are the waits of a Registration.
+type Times struct {
+	Interval      time.Duration // between two checks of the agent
+	CheckLimit    time.Duration // of one check
+	ForgetAfter   time.Duration // an instance that fails for so long is removed; Consul knows no less than 1 min
+	Watch         time.Duration // between two looks whether the agent still knows us; jittered
+	Least         time.Duration // the first delay after an error; it doubles up to Watch
+	QuestionLimit time.Duration // of one question to the agent
+}
+
+// DefaultTimes returns the waits that fit most estates.
+func DefaultTimes() Times {
+	return Times{
+		Interval: 2 * time.Second, CheckLimit: time.Second, ForgetAfter: time.Minute,
+		Watch: 3 * time.Second, Least: 250 * time.Millisecond, QuestionLimit: 2 * time.Second,
+	}
+}
+
+func (t Times) or(d Times) Times {
+	for _, f := range []struct{ to, from *time.Duration }{
+		{&t.Interval, &d.Interval}, {&t.CheckLimit, &d.CheckLimit}, {&t.ForgetAfter, &d.ForgetAfter},
+		{&t.Watch, &d.Watch}, {&t.Least, &d.Least}, {&t.QuestionLimit, &d.QuestionLimit},
+	} {
+		if *f.to == 0 {
+			*f.to = *f.from
+		}
+	}
+	return t
+}
+
+// Registration is a process's entry in Consul. Run and Leave may be called
+// concurrently, each once.
+type Registration struct {
+	o         Options
+	client    *api.Client
+	transport *http.Transport
+
+	leaving chan struct{} // closed by Leave: nothing is registered from then on
+	running sync.WaitGroup
+	mu      sync.Mutex
+	left    bool
+}
+
+// New returns a registration that Run makes. The error is that of options that
+// cannot be used.
+func New(o Options) (*Registration, error) {
+	if o.Service == "" || o.ID == "" {
+		return nil, errors.New("registration: a service name and an ID are required")
+	}
+	if o.Check == "" {
+		o.Check = "/readyz"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Times = o.Times.or(DefaultTimes())
+	r := &Registration{o: o, leaving: make(chan struct{})}
+	r.transport = &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: o.Times.QuestionLimit}).DialContext,
+		TLSHandshakeTimeout: o.Times.QuestionLimit,
+		IdleConnTimeout:     time.Minute,
+	}
+	var err error
+	if r.client, err = api.NewClient(&api.Config{Address: o.Agent, Transport: r.transport}); err != nil {
+		return nil, fmt.Errorf("registration: %w", err)
+	}
+	return r, nil
+}
+
+// Run registers the process as one that listens on the given address, and again
+// whenever the agent does not know it any more, until ctx ends or Leave is called.
+// It returns nil; an agent that is away costs the process nothing but its
+// announcement.
+func (r *Registration) Run(ctx context.Context, listening net.Addr) error {
+	entry, err := r.entry(listening)
+	if err != nil {
+		return err
+	}
+	if !r.begin() {
+		return nil
+	}
+	defer r.running.Done()
+	defer r.transport.CloseIdleConnections()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.running.Go(func() {
+		select {
+		case <-r.leaving:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	for failures := 0; ; {
+		if err := r.see(ctx, entry); ctx.Err() != nil {
+			return nil
+		} else if err != nil {
+			failures++
+			r.warn(err, failures)
+		} else {
+			failures = 0
+		}
+		if !sleep(ctx, r.delay(failures)) {
+			return nil
+		}
+	}
+}
+
+// begin counts a Run that may go on.
+func (r *Registration) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.left {
+		r.running.Add(1)
+	}
+	return !r.left
+}
+
+// see registers the process unless the agent knows it.
+func (r *Registration) see(ctx context.Context, entry *api.AgentServiceRegistration) error {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Times.QuestionLimit)
+	defer cancel()
+	_, _, err := r.client.Agent().Service(r.o.ID, new(api.QueryOptions).WithContext(ctx))
+	if err == nil {
+		return nil
+	}
+	if !unknown(err) {
+		return err
+	}
+	options := api.ServiceRegisterOpts{ReplaceExistingChecks: true}.WithContext(ctx)
+	if err := r.client.Agent().ServiceRegisterOpts(entry, options); err != nil {
+		return err
+	}
+	r.o.Log.Info("registered", "service", r.o.Service, "id", r.o.ID, "agent", r.o.Agent)
+	return nil
+}
+
+// unknown reports whether the agent says that it has no such instance.
+func unknown(err error) bool {
+	var status api.StatusError
+	return errors.As(err, &status) && status.Code == http.StatusNotFound
+}
+
+// Leave deregisters the process, for good. An agent that does not know it is as
+// good. Call it before the process drains, so that callers learn of it while it
+// still serves.
+func (r *Registration) Leave(ctx context.Context) error {
+	r.mu.Lock()
+	if !r.left {
+		r.left = true
+		close(r.leaving)
+	}
+	r.mu.Unlock()
+	r.running.Wait() // a registering under way must not come after the deregistering
+	defer r.transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, r.o.Times.QuestionLimit)
+	defer cancel()
+	err := r.client.Agent().ServiceDeregisterOpts(r.o.ID, new(api.QueryOptions).WithContext(ctx))
+	if err != nil && !unknown(err) {
+		return fmt.Errorf("deregistering %s: %w", r.o.ID, err)
+	}
+	r.o.Log.Info("deregistered", "service", r.o.Service, "id", r.o.ID)
+	return nil
+}
+
+// warn tells of the first, second, fourth, eighth … failure in a row.
+func (r *Registration) warn(err error, failures int) {
+	if failures&(failures-1) == 0 {
+		r.o.Log.Warn("the process cannot be registered", "service", r.o.Service, "id", r.o.ID,
+			"agent", r.o.Agent, "error", err, "failures", failures)
+	}
+}
+
+// delay is the wait before the next look, by chance up to a quarter longer or
+// shorter, so that a thousand processes do not come back all at once.
+func (r *Registration) delay(failures int) time.Duration {
+	d := r.o.Times.Watch
+	if failures > 0 && failures < 16 {
+		d = min(d, r.o.Times.Least<<(failures-1))
+	}
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
+}
+
+// sleep waits for d, and reports whether ctx let it.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// entry is what is registered.
+func (r *Registration) entry(listening net.Addr) (*api.AgentServiceRegistration, error) {
+	listens, text, err := net.SplitHostPort(listening.String())
+	if err != nil {
+		return nil, fmt.Errorf("registration: %w", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("registration: %w", err)
+	}
+	address := r.o.Address
+	if ip := net.ParseIP(listens); address == "" && !ip.IsUnspecified() {
+		address = listens
+	}
+	asked := address
+	if asked == "" {
+		asked = "127.0.0.1" // whoever is reached at the address of the agent's node is on it
+	}
+	status := api.HealthCritical
+	if r.o.Passing {
+		status = api.HealthPassing
+	}
+	meta, tags := split(r.o.Labels)
+	return &api.AgentServiceRegistration{
+		Name: r.o.Service, ID: r.o.ID, Address: address, Port: port, Meta: meta, Tags: tags,
+		Check: &api.AgentServiceCheck{
+			Name:     r.o.Check,
+			HTTP:     "http://" + net.JoinHostPort(asked, text) + r.o.Check,
+			Interval: r.o.Times.Interval.String(), Timeout: r.o.Times.CheckLimit.String(),
+			DeregisterCriticalServiceAfter: r.o.Times.ForgetAfter.String(),
+			Status:                         status,
+		},
+	}, nil
+}
