@@ -266,6 +266,16 @@ func TestRoutes_ADryRunTellsAndChangesNothing(t *testing.T) {
 		if len(none.Changes) != 0 || none.Moves.Moved != 0 {
 			t.Errorf("no change = %+v", none)
 		}
+		grown := decoded[dryRun](t, srv.expect(http.StatusOK, "PUT", routePath+"?dryRun=true", full))
+		var added []string
+		for _, c := range grown.Changes {
+			if c.Op == "add" {
+				added = append(added, c.Pointer)
+			}
+		}
+		if want := []string{"/ends", "/labelRules", "/onUnavailable", "/owner", "/rules", "/sticky", "/variants/2"}; !slices.Equal(added, want) {
+			t.Errorf("a record that grows has new %q, want %q", added, want)
+		}
 		gone := decoded[dryRun](t, srv.expect(http.StatusOK, "DELETE", routePath+"?dryRun=true", ""))
 		if gone.After != nil || gone.Changes[0].Op != "remove" {
 			t.Errorf("deleting = %+v", gone)
