@@ -28,6 +28,10 @@ type Options struct {
 	// ActiveLimit is the number of requests in flight at which an instance is
 	// skipped; 0 is none.
 	ActiveLimit int64
+
+	// ConnectFailed is told of each failed connect to an instance that the registry
+	// has not confirmed. Nil is fine.
+	ConnectFailed func(service, id string)
 }
 
 // Balancer chooses targets. It holds the round robin counters and the circuits,
@@ -48,6 +52,7 @@ func New(o Options) *Balancer { return &Balancer{options: o} }
 type candidate struct {
 	Target
 	circuit *circuit
+	failed  func() // tells the registry of a failed connect; nil: it need not know
 }
 
 // circuitKey names what a circuit belongs to: an instance by service and ID, an
@@ -136,10 +141,14 @@ func (b *Balancer) membersOf(service string, t *routing.Target, s *registry.Snap
 		if !belongs(t, i) {
 			continue
 		}
-		m.candidates = append(m.candidates, &candidate{
+		c := &candidate{
 			Target:  Target{Name: i.ID, Scheme: "http", Address: i.Address, Authority: i.Address},
 			circuit: b.circuit(circuitKey{service, i.ID}),
-		})
+		}
+		if i.Unconfirmed && b.options.ConnectFailed != nil {
+			c.failed = func() { b.options.ConnectFailed(service, i.ID) }
+		}
+		m.candidates = append(m.candidates, c)
 	}
 	return m
 }

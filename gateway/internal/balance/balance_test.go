@@ -353,9 +353,11 @@ func TestTheActiveLimit(t *testing.T) {
 		t.Fatalf("two requests at %s, whose limit is 1", first.Name)
 	}
 	third := b.Select(want)
-	if p := third.Next(); p == nil {
+	p := third.Next()
+	if p == nil {
 		t.Fatal("the limit does not give way")
 	}
+	p.Release()
 	if _, why := third.GaveWay(); why != Limit {
 		t.Errorf("gave way for %q, want %q", why, Limit)
 	}
@@ -364,6 +366,40 @@ func TestTheActiveLimit(t *testing.T) {
 	fourth := b.Select(want)
 	if p := fourth.Next(); p == nil || p.Name != first.Name {
 		t.Errorf("the released instance is not picked: %v", p)
+	}
+	if _, why := fourth.GaveWay(); why != "" {
+		t.Errorf("gave way for %q, though an instance was released", why)
+	}
+}
+
+func TestChangedInstancesAreSeen(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t, map[string][]registry.Instance{"a": instances(1)})
+	if got := e.one(nil, 0); got != "a1" {
+		t.Fatalf("picked %q", got)
+	}
+	e.instances = registry.NewSnapshot(map[string][]registry.Instance{"a": {{ID: "b1", Address: "h:1"}}})
+	if got := e.one(nil, 0); got != "b1" {
+		t.Errorf("picked %q after a1 was replaced by b1", got)
+	}
+	e.instances = registry.NewSnapshot(nil)
+	if got := e.one(nil, 0); got != "" {
+		t.Errorf("picked %q of no instances", got)
+	}
+}
+
+// A probe whose client leaves finds out nothing, and another one may.
+func TestAProbeWithoutAVerdictIsRepeated(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t, map[string][]registry.Instance{"a": instances(1)})
+	e.trip("a1")
+	e.clock.advance(openTime)
+	for range 2 {
+		s := e.selection(nil, 0)
+		s.Next().Release()
+		if _, why := s.GaveWay(); why != "" {
+			t.Errorf("gave way for %q, want a probe", why)
+		}
 	}
 }
 

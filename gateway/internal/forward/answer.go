@@ -152,13 +152,17 @@ func (a *answer) end() {
 	if a.hijacked || a.request.ProtoMajor != 1 {
 		return
 	}
-	_ = a.control.SetWriteDeadline(time.Now().Add(endOfAnswer))
+	flush := endOfAnswer
+	if a.watch != nil && a.watch.limits.Idle > 0 {
+		flush = a.watch.limits.Idle
+	}
+	_ = a.control.SetWriteDeadline(time.Now().Add(flush))
 	if a.request.ContentLength != 0 && (a.bodyRead == nil || !a.bodyRead()) {
 		_ = a.control.SetReadDeadline(time.Now().Add(lingering))
 	}
 }
 
-// endOfAnswer bounds the last flush, of 4 KiB at most.
+// endOfAnswer bounds the last flush, of 4 KiB at most, where no limit is known.
 const endOfAnswer = time.Minute
 
 // outcome returns what is logged of the answer.

@@ -70,6 +70,10 @@ func (s *suite) testFraming(t *testing.T) {
 		if want := fmt.Sprintf("%s -1 [chunked] [] 2 %s", verb, hash("hi")); a.body != want {
 			t.Errorf("%s chunked arrives as %q, want %q", verb, a.body, want)
 		}
+		a = g.request(t, head(verb, "/x", "Transfer-Encoding: chunked")+"0\r\n\r\n")
+		if want := fmt.Sprintf("%s -1 [chunked] [] 0 %s", verb, none); a.body != want {
+			t.Errorf("%s chunked without a chunk arrives as %q, want %q", verb, a.body, want)
+		}
 	}
 	for _, verb := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 		a := g.request(t, head(verb, "/x", "Content-Length: 0"))
@@ -295,6 +299,12 @@ func (s *suite) testUnreadBody(t *testing.T) {
 	_, _ = io.WriteString(c, hidden+strings.Repeat(" ", 1000-len(hidden)))
 	if !c.ended() {
 		t.Error("the connection goes on after a body that was not read")
+	}
+	withheld := g.dial(t)
+	withheld.send(head("POST", "/x", "Content-Length: 1000"))
+	withheld.read("POST").refused(t, 503, "no-instance")
+	if !withheld.ended() {
+		t.Error("the connection waits for a body that nobody reads")
 	}
 	if n := up.calls.Load(); n != 0 {
 		t.Errorf("what was in a body was taken for a request %d times", n)

@@ -6,10 +6,12 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 func (s *suite) testBrokenAnswers(t *testing.T) {
 	t.Run("are 502", s.testBadAnswers)
+	t.Run("that end before the body are 502 too", s.testGoneBeforeBody)
 	t.Run("break the transfer once it has begun", s.testCutAnswer)
 }
 
@@ -35,7 +37,6 @@ func (s *suite) testBadAnswers(t *testing.T) {
 		"half a head":             "HTTP/1.1 200 OK\r\nContent-",
 		"a field without a colon": "HTTP/1.1 200 OK\r\nnonsense\r\n\r\n",
 		"a head without end":      "HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 300),
-		"gone before the body":    "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := serveOnce(t, answer)
@@ -48,6 +49,23 @@ func (s *suite) testBadAnswers(t *testing.T) {
 				t.Errorf("logged %d %q", e.Status, e.Code)
 			}
 		})
+	}
+}
+
+// Row 63: nothing was sent to the client yet, however long the upstream took to
+// die.
+func (s *suite) testGoneBeforeBody(t *testing.T) {
+	up := newRaw(t, func(u *raw, c net.Conn, r *bufio.Reader) {
+		if u.readHead(r) != "" {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nX-Theirs: 1\r\n\r\n")
+			time.Sleep(brief) // the pace of this upstream is what is tested
+		}
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}})
+	a := g.get(t, "/x")
+	a.refused(t, 502, "bad-answer")
+	if got := a.Header.Get("X-Theirs"); got != "" {
+		t.Errorf("the upstream's X-Theirs: %q is on our answer", got)
 	}
 }
 

@@ -3,9 +3,11 @@ package forwardtest
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -58,10 +60,12 @@ func (c *client) read(method string) answer {
 	return answer{res, string(body), err}
 }
 
-// ended reports whether the gateway closes the connection without a further byte.
+// ended reports whether the gateway closes the connection, before long and without
+// a further byte.
 func (c *client) ended() bool {
+	_ = c.SetReadDeadline(time.Now().Add(soon))
 	_, err := c.r.ReadByte()
-	return err != nil
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // request sends bytes on a connection of its own and returns the answer.

@@ -85,6 +85,7 @@ type setup struct {
 	filters   []filter.Filter      // instead of the standard ones
 	roots     *x509.CertPool
 	keys      *override.Keys // of overrides
+	most      int64          // requests in flight at an instance; 0 is no limit
 }
 
 // gateway is a running one.
@@ -150,7 +151,7 @@ func chain(t *testing.T, c *config.Config, o setup) *filter.Chain {
 		Table:          tab,
 		Records:        func() filter.Records { return records },
 		Instances:      instances.Load,
-		Balancer:       balance.New(balance.Options{Now: time.Now}),
+		Balancer:       balance.New(balance.Options{Now: time.Now, ActiveLimit: o.most}),
 		Draw:           o.draw,
 		NewKey:         newKeys(),
 		OverrideKeys:   func() *override.Keys { return o.keys },

@@ -1,6 +1,7 @@
 package forwardtest
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ func (s *suite) testGivingWay(t *testing.T) {
 	t.Run("no instance at all", s.testNoInstance)
 	t.Run("nobody can be connected to", s.testAllDead)
 	t.Run("link-local addresses are not dialled", s.testLinkLocal)
+	t.Run("what is in flight is counted to the end", s.testActive)
 	t.Run("a hundred calls to a dead alternate", s.testCircuit)
 }
 
@@ -117,6 +119,26 @@ func (s *suite) testLinkLocal(t *testing.T) {
 		g.get(t, "/x").refused(t, 502, "connect-failed")
 		if e := g.entries.only(t); e.Duration > g.connectLimit()/2 {
 			t.Errorf("%s: refused after %v, so it was dialled", address, e.Duration)
+		}
+	}
+}
+
+// Every way that a request ends gives its place at the instance back.
+func (s *suite) testActive(t *testing.T) {
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/cut" {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}, most: 1, config: func(c *config.Config) { c.Limits.BodyBytes = 1 }})
+	for i, request := range []string{
+		head("GET", "/x"), head("POST", "/cut", "Content-Length: 1") + "x", head("GET", "/cut"), head("GET", "/x"),
+		head("POST", "/x", "Transfer-Encoding: chunked") + "2\r\nxx\r\n0\r\n\r\n", head("POST", "/x", "Transfer-Encoding: chunked") + "zz\r\n",
+		head("GET", "/x"),
+	} {
+		g.request(t, request)
+		if e := g.entries.wait(t, i+1)[i]; e.Fallback != "" {
+			t.Errorf("%.20q: fallback %q, so an earlier request still has its place", request, e.Fallback)
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package forwardtest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +34,8 @@ func (s *suite) testTimeLimits(t *testing.T) {
 	t.Run("an upstream that stops reading", s.testStalledUpload)
 	t.Run("an upstream that stops in mid-answer", s.testStalledAnswer)
 	t.Run("a client that stops reading", s.testSlowReader)
+	t.Run("a client that asks and never reads", s.testNeverReads)
+	t.Run("a kept connection outlives them", s.testKeptConnection)
 	t.Run("total", s.testTotal)
 	t.Run("head", s.testHeadLimit)
 	t.Run("none", s.testNoLimits)
@@ -138,6 +142,34 @@ func (s *suite) testSlowReader(t *testing.T) {
 		t.Errorf("logged %d", e.Status)
 	}
 	<-done
+}
+
+// The answers are too short to be written before their requests are over.
+func (s *suite) testNeverReads(t *testing.T) {
+	up := newUpstream(t, ok(strings.Repeat("x", 3000)))
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
+	c := g.dial(t)
+	requests := strings.Repeat(head("GET", "/x"), 1000)
+	_ = c.SetDeadline(time.Now().Add(2 * soon))
+	for {
+		if _, err := io.WriteString(c.Conn, requests); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the connection goes on")
+			}
+			return
+		}
+	}
+}
+
+func (s *suite) testKeptConnection(t *testing.T) {
+	up := newUpstream(t, ok("ok"))
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
+	c := g.dial(t)
+	for range 2 {
+		c.send(head("GET", "/x"))
+		c.read("GET").is(t, 200, "ok")
+		time.Sleep(2 * brief) // the pace of this client is what is tested
+	}
 }
 
 func (s *suite) testTotal(t *testing.T) {
