@@ -371,6 +371,7 @@ func TestCommands(t *testing.T) {
 	}{
 		"version":           {args: []string{"version"}, out: "gateway "},
 		"check":             {args: []string{"check"}, environ: []string{routes}, out: "the settings can be used: 1 routes"},
+		"check and Consul":  {args: []string{"check", "--registry-consul-address=c:8500"}, environ: []string{routes}, out: "instances from Consul at c:8500"},
 		"check refuses":     {args: []string{"check"}, err: "routes: at least one"},
 		"check reads files": {args: []string{"check", "--records-ca-file=/nonexistent"}, environ: []string{routes}, err: "/nonexistent"},
 		"help":              {args: []string{"--help"}, out: "-records-url"},

@@ -82,8 +82,12 @@ func (p program) check(c *config.Config) error {
 	if _, err := newEngine(c, p.stdout, nil); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "the settings can be used: %d routes, instances of %d services, records from %s\n",
-		len(c.Routes), len(c.Instances), strings.Join(c.Records.URLs, ", "))
+	instances := fmt.Sprintf("instances of %d services", len(c.Instances))
+	if address := c.Registry.Consul.Address; address != "" {
+		instances = "instances from Consul at " + address
+	}
+	_, err := fmt.Fprintf(p.stdout, "the settings can be used: %d routes, %s, records from %s\n",
+		len(c.Routes), instances, strings.Join(c.Records.URLs, ", "))
 	return err
 }
 

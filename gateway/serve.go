@@ -25,7 +25,6 @@ import (
 	"specialroutes.example/gateway/internal/metrics"
 	"specialroutes.example/gateway/internal/records"
 	"specialroutes.example/gateway/internal/registry"
-	"specialroutes.example/gateway/internal/registry/static"
 	"specialroutes.example/gateway/internal/table"
 	"specialroutes.example/services/override"
 	"specialroutes.example/services/reread"
@@ -41,6 +40,7 @@ type engine struct {
 	store    *records.Store
 	follower *records.Follower
 	registry registry.Registry
+	follow   []background // keeps the registry's instances right
 	requests *metrics.Requests
 	metrics  *prometheus.Registry
 	access   *accesslog.Writer
@@ -55,10 +55,12 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		return nil, err
 	}
 	e := &engine{
-		store:    new(records.Store),
-		registry: static.New(c.Instances),
-		access:   accesslog.NewWriter(stdout, log),
-		metrics:  metrics.NewRegistry(version, revision, runtime.Version()),
+		store:   new(records.Store),
+		access:  accesslog.NewWriter(stdout, log),
+		metrics: metrics.NewRegistry(version, revision, runtime.Version()),
+	}
+	if e.registry, e.follow, err = newRegistry(c, e.store, log); err != nil {
+		return nil, err
 	}
 	e.follower, err = records.NewFollower(records.Options{
 		URLs: c.Records.URLs, TokenFile: c.Records.TokenFile, CAFile: c.Records.CAFile, File: c.Records.File,
@@ -69,6 +71,7 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 	}
 	e.requests = metrics.NewRequests(e.metrics, servicesOf(c))
 	metrics.CollectRecords(e.metrics, e.follower.Status, time.Now)
+	metrics.CollectInstances(e.metrics, e.registry.Status, time.Now)
 	metrics.CountDropped(e.metrics, e.access.Dropped)
 	keys, err := overrideKeys(c, log)
 	if err != nil {
@@ -82,7 +85,7 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		Table:     routes,
 		Records:   func() filter.Records { return e.store.Load() },
 		Instances: e.registry.Load,
-		Balancer:  balance.New(balance.Options{Now: time.Now}),
+		Balancer:  balance.New(balance.Options{Now: time.Now, ConnectFailed: e.registry.ConnectFailed}),
 		Draw:      func(sum int64) int64 { return 1 + rand.Int64N(sum) },
 		NewID:     uuid.NewString,
 
@@ -149,11 +152,11 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 			{Name: "data", Address: c.Listen, Server: data, Open: open},
 			{Name: "admin", Address: c.Admin, Server: adminServer(port, log), Late: true},
 		},
-		Background: []func(context.Context) error{
+		Background: append([]background{
 			e.access.Run,
 			e.follower.Run,
 			openWhen(open, openAnyway, e.follower.Ready(), e.registry.Ready()),
-		},
+		}, e.follow...),
 		OnListen: func(name string, addr net.Addr) {
 			if name == "data" {
 				close(opened)
@@ -175,12 +178,16 @@ func adminServer(h http.Handler, log *slog.Logger) *http.Server {
 // greet says what starts, and warns of what is allowed but seldom meant.
 func greet(c *config.Config, environ []string, log *slog.Logger) {
 	version, revision := build()
-	log.Info("starting", "version", version, "revision", revision, "routes", len(c.Routes), "instancesOf", len(c.Instances))
+	log.Info("starting", "version", version, "revision", revision, "routes", len(c.Routes), "instancesOf", len(c.Instances),
+		"consul", c.Registry.Consul.Address)
 	if unknown := config.Unknown(environ); len(unknown) > 0 {
 		log.Warn("environment variables that are no setting are ignored", "variables", unknown)
 	}
 	if info, err := os.Stat(c.OverrideKeys); err == nil && info.Mode().Perm()&0o004 != 0 {
 		log.Warn("the file of override keys can be read by everybody on this machine", "file", c.OverrideKeys)
+	}
+	if k := c.Registry.Consul; k.TokenFile != "" && !strings.HasPrefix(k.Address, "https:") {
+		log.Warn("the token is sent without TLS", "consul", k.Address)
 	}
 	for _, url := range c.Records.URLs {
 		if c.Records.TokenFile != "" && !strings.HasPrefix(url, "https:") {

@@ -14,6 +14,7 @@ import (
 	"specialroutes.example/gateway/internal/config"
 	"specialroutes.example/gateway/internal/records"
 	"specialroutes.example/gateway/internal/records/recordstest"
+	"specialroutes.example/gateway/internal/registry"
 	"specialroutes.example/gateway/internal/registry/static"
 	"specialroutes.example/services/service"
 )
@@ -163,4 +164,25 @@ func TestThereIsNothingElseAndNothingToWrite(t *testing.T) {
 	if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		t.Errorf("GET /metrics: got %d %s", w.Code, w.Header().Get("Content-Type"))
 	}
+}
+
+// away is a registry that was away, and does not know all it did before.
+type away struct{ registry.Registry }
+
+func (away) Load() *registry.Snapshot {
+	return registry.NewSnapshot(map[string][]registry.Instance{"a": {{ID: "a1", Address: "127.0.0.1:1", Unconfirmed: true}, {ID: "a2", Address: "127.0.0.1:2"}}})
+}
+
+func (away) Status() registry.Status {
+	return registry.Status{Source: registry.Live, Since: time.Unix(940, 0), Errors: 7, LastError: "No cluster leader"}
+}
+
+func TestARegistryThatWasAwayIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.Registry = away{}
+	f.check(t, "/instances", 200, `{"source":"live","ageSeconds":60,"errors":7,"lastError":"No cluster leader","setAside":[],
+		"services":{"a":[{"id":"a1","address":"127.0.0.1:1","unconfirmed":true},{"id":"a2","address":"127.0.0.1:2"}]}}`)
+	close(f.opened)
+	f.check(t, "/readyz", 200, `{"status":"ready","records":"none","registry":"live","ageSeconds":{"records":null,"registry":60}}`)
 }

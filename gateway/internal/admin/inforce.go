@@ -90,6 +90,9 @@ type shownInstance struct {
 	ID      string            `json:"id"`
 	Address string            `json:"address"`
 	Labels  map[string]string `json:"labels,omitempty"`
+
+	// Unconfirmed: the registry was away and has not listed it since.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
 // shownUnusable is an instance that cannot be used.
@@ -106,7 +109,7 @@ func (o Options) instances(w http.ResponseWriter, _ *http.Request) {
 	for _, name := range snapshot.Services() {
 		services[name] = []shownInstance{}
 		for _, i := range snapshot.Instances(name) {
-			services[name] = append(services[name], shownInstance{i.ID, i.Address, i.Labels})
+			services[name] = append(services[name], shownInstance{i.ID, i.Address, i.Labels, i.Unconfirmed})
 		}
 	}
 	unusable := []shownUnusable{}
@@ -117,5 +120,9 @@ func (o Options) instances(w http.ResponseWriter, _ *http.Request) {
 	if st.Source != registry.None {
 		age = o.age(st.Since)
 	}
-	write(w, map[string]any{"source": st.Source, "ageSeconds": age, "services": services, "setAside": unusable})
+	shown := map[string]any{"source": st.Source, "ageSeconds": age, "services": services, "setAside": unusable}
+	if st.Errors > 0 {
+		shown["errors"], shown["lastError"] = st.Errors, st.LastError
+	}
+	write(w, shown)
 }

@@ -16,8 +16,8 @@ type Pick struct {
 
 // ConnectFailed says that no connection could be had, so that nothing was sent.
 func (p *Pick) ConnectFailed() {
-	if p.candidate.failed != nil {
-		p.candidate.failed()
+	if p.failed != nil {
+		p.failed()
 	}
 	p.probe = false
 	p.circuit.fail(p.selection.balancer.options.Now())

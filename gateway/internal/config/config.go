@@ -63,6 +63,10 @@ type Config struct {
 	// Records says where the route records come from.
 	Records Records `yaml:"records"`
 
+	// Registry says where the instances come from. Without one they are those of
+	// Instances.
+	Registry Registry `yaml:"registry"`
+
 	// Instances is the static registry: service → its instances.
 	Instances map[string][]Instance `yaml:"instances"`
 
@@ -217,6 +221,39 @@ type Records struct {
 	File string `yaml:"file"`
 }
 
+// Registry says where the instances come from.
+type Registry struct {
+	// Consul is a Consul cluster.
+	Consul Consul `yaml:"consul"`
+}
+
+// Consul says which cluster is asked for instances, and how.
+type Consul struct {
+	// Address is that of a Consul agent: "host:port", "http://host:port" or
+	// "https://host:port". Default "": the instances are those of instances, which
+	// must be empty otherwise.
+	Address string `yaml:"address"`
+
+	// TokenFile holds the ACL token that is sent, alone in the file; it is read for
+	// each question. Default "": none.
+	TokenFile string `yaml:"tokenFile"`
+
+	// CAFile holds the certificates (PEM) that the agent's certificate is checked
+	// against. Default "": those of the system.
+	CAFile string `yaml:"caFile"`
+
+	// Datacenter is the one whose instances are listed. Default "": the agent's own.
+	Datacenter string `yaml:"datacenter"`
+
+	// Stale lets any server of the cluster answer, not only its leader. Default
+	// false.
+	Stale bool `yaml:"stale"`
+
+	// MaxStale is how long ago a server may have heard from the leader; a staler
+	// answer is asked of the leader again. Default 10s; zero is refused.
+	MaxStale time.Duration `yaml:"maxStale"`
+}
+
 // Instance is one running copy of a service in the static registry.
 type Instance struct {
 	// ID names the instance, unique in its service. Default: the address.
@@ -285,6 +322,7 @@ func Default() Config {
 		ExposeRoute:  true,
 		ClientLabels: ClientLabelsAll,
 		Records:      Records{URLs: []string{"http://127.0.0.1:8910"}},
+		Registry:     Registry{Consul: Consul{MaxStale: 10 * time.Second}},
 		Upstream:     Upstream{IdleTimeout: 30 * time.Second, MaxIdlePerTarget: 256},
 		Drain:        Drain{Delay: 5 * time.Second, Limit: 30 * time.Second},
 		Log:          Log{Level: slog.LevelInfo, Access: true},

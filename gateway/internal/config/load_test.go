@@ -136,6 +136,22 @@ func TestAbsentSettingsHaveTheirDefaults(t *testing.T) {
 	}
 }
 
+func TestConsulIsOffByDefaultAndSetByEverySource(t *testing.T) {
+	t.Parallel()
+	if got, want := mustLoad(t, oneRoute).Registry, (config.Registry{Consul: config.Consul{MaxStale: 10 * time.Second}}); got != want {
+		t.Errorf("Registry = %+v, want %+v", got, want)
+	}
+	file := write(t, oneRoute+"registry:\n  consul: {address: 'https://consul.example:8501', tokenFile: /t, caFile: /ca, datacenter: dc1, stale: true, maxStale: 3s}\n")
+	c, err := config.Load([]string{"--config", file, "--registry-consul-datacenter=dc3"}, []string{"GATEWAY_REGISTRY_CONSUL_ADDRESS=consul:8500"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Consul{Address: "consul:8500", TokenFile: "/t", CAFile: "/ca", Datacenter: "dc3", Stale: true, MaxStale: 3 * time.Second}
+	if c.Registry.Consul != want {
+		t.Errorf("Consul = %+v, want %+v", c.Registry.Consul, want)
+	}
+}
+
 func TestFlagsWinOverEnvironmentOverFile(t *testing.T) {
 	t.Parallel()
 	file := write(t, oneRoute+"id: file\nlisten: :1\nadmin: :2\ndrain: {delay: 1s}\nrecords: {url: http://file}\n")
@@ -220,6 +236,13 @@ func TestMistakesNameLineAndField(t *testing.T) {
 			oneRoute + "records:\n  url:\n  - ftp://a\n  - http://\n  - http://a?x\n  - http://u@a\n  - http://a:0\n  - ':'\n",
 			[]string{"4: records.url[0]: ", "5: records.url[1]: ", "6: records.url[2]: ", "7: records.url[3]: ", "8: records.url[4]: ", "9: records.url[5]: "},
 		},
+		{
+			"consul", oneRoute + "instances: {a: [{address: a:1}]}\nregistry:\n  consul:\n    address: ftp://a\n    maxStale: 0s\n",
+			[]string{"6: registry.consul.maxStale: ", "5: registry.consul.address: ", "2: instances: must be empty"},
+		},
+		{"consul's path", oneRoute + "registry: {consul: {address: 'a:1/b'}}\n", []string{"2: registry.consul.address: "}},
+		{"consul's port", oneRoute + "registry: {consul: {address: 'a:99999'}}\n", []string{"2: registry.consul.address: "}},
+		{"consul without an address", oneRoute + "registry: {consul: {stale: true}}\n", []string{"2: registry.consul.address: is required"}},
 		{
 			"instances", oneRoute + "instances:\n  A:\n  - address: a:1\n  b:\n  - address: b\n  - {address: c:1, id: x}\n  - {address: d:1, id: x, labels: {'': v}}\n",
 			[]string{"4: instances.A: ", "6: instances.b[0].address: ", "8: instances.b[2].id: ", "8: instances.b[2].labels: "},

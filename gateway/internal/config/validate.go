@@ -46,6 +46,7 @@ func (d *draft) validate() {
 	d.limits(c)
 	d.records(c.Records)
 	d.instances(c.Instances)
+	d.consul(c)
 }
 
 // address checks a listening address: the host may be left out.
@@ -225,6 +226,33 @@ func badBaseURL(text string) string {
 		return "must not have a user, query or fragment"
 	}
 	return ""
+}
+
+// consul refuses what would be without effect beside a mistake of the address.
+func (d *draft) consul(c *Config) {
+	const at = "registry.consul"
+	k := c.Registry.Consul
+	d.duration(at+".maxStale", k.MaxStale, false)
+	if k.Address == "" {
+		if k.TokenFile != "" || k.CAFile != "" || k.Datacenter != "" || k.Stale {
+			d.mistake(at+".address", "is required with other settings of registry.consul")
+		}
+		return
+	}
+	text := k.Address
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	why := badBaseURL(text)
+	if u, err := url.Parse(text); why == "" && err == nil && strings.Trim(u.Path, "/") != "" {
+		why = "must not have a path"
+	}
+	if why != "" {
+		d.mistake(at+".address", "%q %s", k.Address, why)
+	}
+	if len(c.Instances) > 0 {
+		d.mistake("instances", "must be empty when registry.consul.address is set: the instances come from Consul")
+	}
 }
 
 func (d *draft) instances(services map[string][]Instance) {

@@ -19,6 +19,7 @@ import (
 
 	"specialroutes.example/gateway/internal/accesslog"
 	"specialroutes.example/gateway/internal/records"
+	"specialroutes.example/gateway/internal/registry"
 )
 
 // samples returns the values of all series, by name and labels.
@@ -214,6 +215,24 @@ func TestTheStateOfTheRecordsIsTold(t *testing.T) {
 	}
 }
 
+func TestTheStateOfTheRegistryIsTold(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	status := registry.Status{Source: registry.None, Errors: 3}
+	reg := prometheus.NewRegistry()
+	CollectInstances(reg, func() registry.Status { return status }, func() time.Time { return now })
+	got := samples(t, reg)
+	if _, ok := got["gateway_registry_age_seconds{}"]; ok || got["gateway_registry_errors_total{}"] != 3 {
+		t.Errorf("without an answer: got %v", got)
+	}
+	for since, want := range map[time.Time]float64{{}: 0, now.Add(-time.Minute): 60} {
+		status = registry.Status{Source: registry.Live, Since: since}
+		if age, ok := samples(t, reg)["gateway_registry_age_seconds{}"]; !ok || age != want {
+			t.Errorf("age = %v (there: %t), want %v", age, ok, want)
+		}
+	}
+}
+
 func TestTheDocumentNamesEveryMetric(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/operations.md")
@@ -228,6 +247,7 @@ func TestTheDocumentNamesEveryMetric(t *testing.T) {
 	reg := NewRegistry("", "", "")
 	NewRequests(reg, []string{"org"}).Observe(&accesslog.Entry{Service: "org", Variant: "new", Fallback: "wanted=new; reason=connect"})
 	CollectRecords(reg, func() records.Status { return records.Status{AsOf: time.Unix(1, 0)} }, time.Now)
+	CollectInstances(reg, func() registry.Status { return registry.Status{Source: registry.Live} }, time.Now)
 	CountDropped(reg, func() int64 { return 0 })
 	documented := make(map[string]bool)
 	for _, name := range regexp.MustCompile("gateway_[a-z_]+").FindAllString(section, -1) {
