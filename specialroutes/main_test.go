@@ -34,7 +34,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	bookPath = "/v1/route/abtesting/organizationservice"
-	half     = `{"active":"Y","endpoint":"http://orgservice-new:8087","weight":5}`
+	half     = `{"serviceName":"organizationservice","active":"Y","endpoint":"http://orgservice-new:8087","weight":5}`
 )
 
 // process is the program, running in this process.

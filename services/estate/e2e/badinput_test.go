@@ -40,6 +40,7 @@ func with(more string) string {
 var badBodies = []struct{ name, field, body string }{
 	{"unknown key", "weigth", with(`,"weigth":5`)},
 	{"unknown key of the whole record", "variants", with(`,"variants":[]`)},
+	{"missing serviceName", "serviceName", document("serviceName", "")},
 	{"missing active", "active", document("active", "")},
 	{"missing endpoint", "endpoint", document("endpoint", "")},
 	{"missing weight", "weight", document("weight", "")},
@@ -295,18 +296,6 @@ func TestAPathThatIsNotThereIsA404WithoutARedirect(t *testing.T) {
 				t.Errorf("Location = %q", v)
 			}
 		})
-	}
-}
-
-func TestTheServiceNameOfTheBodyMayBeLeftOutForThePathHasIt(t *testing.T) {
-	t.Parallel()
-	r := specialOnly(t)
-	got := call(t, "PUT", r.of("bad-input"), strings.NewReader(document("serviceName", "")), headers{{"Content-Type", jsonType}})
-	if got.status != 201 {
-		t.Fatalf("status = %d: %s", got.status, got.body)
-	}
-	if b := r.readBook(t, "bad-input"); b != (book{"bad-input", "Y", "http://orgservice-new:8087", 5}) {
-		t.Errorf("GET = %+v", b)
 	}
 }
 

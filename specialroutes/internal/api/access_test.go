@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestTokensDecideWhoMayDoWhat(t *testing.T) {
 		for _, test := range tests {
 			body, headers := "", []string{}
 			if test.method == "PUT" {
-				body = `{"active":"Y","endpoint":"http://a","weight":5}`
+				body = `{"serviceName":"` + path.Base(test.path) + `","active":"Y","endpoint":"http://a","weight":5}`
 			}
 			if test.secret != "" {
 				headers = []string{"Authorization", "Bearer " + test.secret}

@@ -67,6 +67,7 @@ func badBodies() []badRequest {
 		meaning("a weight of 11", with(`:5`, `:11`), "/weight"),
 		meaning("a weight beyond what floats hold", with(`:5`, `:9007199254740993`), "/weight"),
 		meaning("no weight", with(`,"weight":5`, ``), "/weight"),
+		meaning("no serviceName", with(`"serviceName":"organizationservice",`, ``), "/serviceName"),
 		meaning("no active", with(`"active":"Y",`, ``), "/active"),
 		meaning("no endpoint", with(`"endpoint":"http://orgservice-new:8087",`, ``), "/endpoint"),
 		meaning("active in lower case", with(`"Y"`, `"y"`), "/active"),
@@ -75,7 +76,7 @@ func badBodies() []badRequest {
 		meaning("the name of another service", with(`organizationservice`, `licensingservice`), "/serviceName"),
 		meaning("a name in capitals", with(`organizationservice`, `OrganizationService`), "/serviceName"),
 		meaning("several mistakes", `{"serviceName":"x","active":"q","endpoint":"ftp://a","weight":99}`, "/active", "/endpoint", "/serviceName", "/weight"),
-		meaning("nothing at all", `{}`, "/active", "/endpoint", "/weight"),
+		meaning("nothing at all", `{}`, "/active", "/endpoint", "/serviceName", "/weight"),
 	}
 }
 

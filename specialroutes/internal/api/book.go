@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/gin-gonic/gin"
 
@@ -131,24 +132,20 @@ func (a *api) putBook(c *gin.Context) error {
 }
 
 // checkBook finds all mistakes of a book's record before the store is asked: what
-// will be refused need not wait for other writers. The service's name may be left
-// out, and is filled in.
+// will be refused need not wait for other writers. The document names its service,
+// as a whole record does, so that one sent to the wrong path is noticed.
 func checkBook(b *routing.Book, service string) error {
-	var mistakes routing.ValidationError
-	if b.ServiceName != nil && *b.ServiceName != service {
-		mistakes = append(mistakes, routing.FieldError{Pointer: "/serviceName", Detail: "the path names another service"})
-	}
-	b.ServiceName = &service
 	_, err := routing.FromBook(*b, nil)
-	if found, ok := errors.AsType[routing.ValidationError](err); ok {
-		mistakes = append(mistakes, found...)
-	} else if err != nil {
+	mistakes, ok := errors.AsType[routing.ValidationError](err)
+	if err != nil && !ok {
 		return err
 	}
-	if len(mistakes) > 0 {
-		return mistakes
+	const name = "/serviceName"
+	named := func(f routing.FieldError) bool { return f.Pointer == name }
+	if !slices.ContainsFunc(mistakes, named) && *b.ServiceName != service {
+		mistakes = append(mistakes, routing.FieldError{Pointer: name, Detail: "the path names another service"})
 	}
-	return nil
+	return mistakes.Err()
 }
 
 func (a *api) deleteBook(c *gin.Context) error {

@@ -56,10 +56,10 @@ func TestBook_APutIsWhatAGetReturns(t *testing.T) {
 	})
 }
 
-func TestBook_PutMayLeaveOutTheServiceName(t *testing.T) {
+func TestBook_PutAnswersWithWhatItCreatedAndWhere(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store.Store) {
 		srv := start(t, s)
-		a := srv.expect(http.StatusCreated, "PUT", bookPath, `{"active":"Y","endpoint":"http://orgservice-new:8087","weight":5}`)
+		a := srv.expect(http.StatusCreated, "PUT", bookPath, half)
 		if !sameJSON(t, a.body, half) || a.header.Get("Location") != bookPath {
 			t.Errorf("PUT = %s, Location %q", a.body, a.header.Get("Location"))
 		}
@@ -120,7 +120,7 @@ func TestBook_ListGoesThroughPagesAndCountsWhatItLeavesOut(t *testing.T) {
 				continue
 			}
 			want = append(want, name)
-			srv.expect(http.StatusCreated, "PUT", "/v1/route/abtesting/"+name, `{"active":"Y","endpoint":"http://a","weight":5}`)
+			srv.expect(http.StatusCreated, "PUT", "/v1/route/abtesting/"+name, `{"serviceName":"`+name+`","active":"Y","endpoint":"http://a","weight":5}`)
 		}
 		write(t, s, record(`{"service":"*","active":true,"labelRules":[]}`))
 

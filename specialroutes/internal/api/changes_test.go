@@ -140,7 +140,7 @@ func TestABrokenRecordIsNamedAndDisturbsNoOther(t *testing.T) {
 		exec(`INSERT INTO routes (service, record) VALUES ('licensingservice', '{"service":"licensingservice","active":true,"colour":"red"}')`)
 		const path = "/v1/route/abtesting/licensingservice"
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
-			body := map[string]string{"PUT": `{"active":"Y","endpoint":"http://a","weight":5}`}[method]
+			body := map[string]string{"PUT": `{"serviceName":"licensingservice","active":"Y","endpoint":"http://a","weight":5}`}[method]
 			if p := srv.expect(http.StatusConflict, method, path, body).problem(t); p.Code != "record_broken" || !strings.Contains(p.Detail, "colour") || p.Route != "/v1/routes/licensingservice" {
 				t.Errorf("%s = %+v", method, p)
 			}

@@ -77,7 +77,7 @@ func TestApplied_AnswersWhenAllGatewaysArePast(t *testing.T) {
 				t.Errorf("%s = %+v", method, w)
 			}
 		}
-		book := srv.expect(http.StatusCreated, "PUT", "/v1/route/abtesting/book?wait=applied", `{"active":"Y","endpoint":"http://a","weight":5}`)
+		book := srv.expect(http.StatusCreated, "PUT", "/v1/route/abtesting/book?wait=applied", `{"serviceName":"book","active":"Y","endpoint":"http://a","weight":5}`)
 		if !strings.Contains(book.body, `"applied":{"of":2,"now":2,"behind":[],"setAside":[]}`) || !strings.Contains(book.body, `"weight":5`) {
 			t.Errorf("the book's view = %s", book.body)
 		}
