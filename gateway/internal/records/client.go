@@ -24,13 +24,16 @@ const (
 	longestToken = 64 << 10
 	// largestProblem bounds what is read of an answer that is an error.
 	largestProblem = 64 << 10
+
+	// mostSetAside is how many records set aside specialroutes is told of.
+	mostSetAside = 50
 )
 
 // client asks specialroutes for changes. It is safe for concurrent use.
 type client struct {
 	http      *http.Client
 	gatewayID string
-	userAgent string
+	version   string
 	tokenFile string
 	times     Times
 	maxAnswer int64
@@ -61,7 +64,7 @@ func newClient(o Options) (*client, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		gatewayID: o.GatewayID,
-		userAgent: o.UserAgent,
+		version:   o.Version,
 		tokenFile: o.TokenFile,
 		times:     o.Times,
 		maxAnswer: o.MaxAnswer,
@@ -107,15 +110,16 @@ func (c *client) token() (string, error) {
 // errTooSlow is the cause of an exchange that was given up.
 var errTooSlow = errors.New("no complete answer in time")
 
-// ask makes one blocking query. It takes at most wait and Times.Slack until the
-// head of the answer, and Times.Body from there to its end.
-func (c *client) ask(ctx context.Context, base, cursor string, wait time.Duration) (*envelope, error) {
+// ask makes one blocking query for what came after the snapshot in force, and so
+// tells what that is. It takes at most wait and Times.Slack until the head of the
+// answer, and Times.Body from there to its end.
+func (c *client) ask(ctx context.Context, base string, inForce *Snapshot, wait time.Duration) (*envelope, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	limit := time.AfterFunc(wait+c.times.Slack, func() { cancel(errTooSlow) })
 	defer limit.Stop()
 
-	req, err := c.request(ctx, base, cursor, wait)
+	req, err := c.request(ctx, base, inForce, wait)
 	if err != nil {
 		return nil, err
 	}
@@ -143,9 +147,15 @@ func (c *client) ask(ctx context.Context, base, cursor string, wait time.Duratio
 	return e, nil
 }
 
-func (c *client) request(ctx context.Context, base, cursor string, wait time.Duration) (*http.Request, error) {
+func (c *client) request(ctx context.Context, base string, inForce *Snapshot, wait time.Duration) (*http.Request, error) {
 	query := url.Values{"gateway": {c.gatewayID}}
-	if cursor != "" {
+	if c.version != "" {
+		query.Set("version", c.version)
+	}
+	if names := inForce.setAsideServices(mostSetAside); len(names) > 0 {
+		query.Set("setAside", strings.Join(names, ","))
+	}
+	if cursor := inForce.Cursor(); cursor != "" {
 		query.Set("after", cursor)
 	}
 	if wait > 0 {
@@ -157,7 +167,7 @@ func (c *client) request(ctx context.Context, base, cursor string, wait time.Dur
 		return nil, fmt.Errorf("records: %w", err)
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", c.userAgent)
+	req.Header.Set("User-Agent", "specialroutes-gateway/"+c.version)
 	token, err := c.token()
 	if err != nil {
 		return nil, err

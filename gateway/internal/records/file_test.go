@@ -68,7 +68,7 @@ func TestAfterTheFileOnlyWhatCameSinceIsAskedFor(t *testing.T) {
 	)
 	f := follow(t, records.Options{URLs: []string{server.URL}, File: file})
 	f.reach(t, "5.a", "a@1 b@5")
-	if got, want := server.Next(t).URL.RawQuery, "after=4.a&gateway=gw-test"; got != want {
+	if got, want := server.Next(t).URL.RawQuery, "after=4.a&gateway=gw-test&setAside=b"; got != want {
 		t.Errorf("first question: got %s, want %s", got, want)
 	}
 	if st := f.Status(); st.Source != records.SourceLive {

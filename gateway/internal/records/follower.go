@@ -47,7 +47,7 @@ type Options struct {
 	CAFile         string   // "" trusts the system's
 	File           string   // keeps the last good records; "" is none
 	AllowLinkLocal bool     // permits endpoints that are refused otherwise
-	UserAgent      string
+	Version        string   // of this gateway; tells specialroutes, too
 
 	Log       *slog.Logger     // nil discards
 	Now       func() time.Time // nil is time.Now; for ages only
@@ -192,7 +192,7 @@ func (f *Follower) round(ctx context.Context) time.Duration {
 		wait = f.o.Times.Wait
 	}
 	started := time.Now()
-	e, err := f.client.ask(ctx, base, before.Cursor(), wait)
+	e, err := f.client.ask(ctx, base, before, wait)
 	if err == nil && !e.Full && before.Cursor() == "" {
 		err = errNotFull
 	}

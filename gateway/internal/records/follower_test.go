@@ -186,7 +186,7 @@ func TestABadRecordKeepsItsLastGoodVersionAndAllOthersApply(t *testing.T) {
 		recordstest.JSON(recordstest.Full("2.a", book("a", 1, 5), book("b", 2, 5))),
 		recordstest.JSON(recordstest.Changed("5.b", []string{book("a", 3, 7), recordstest.Item("b", 4, bad), recordstest.Item("c", 5, `{}`)})),
 	)
-	f := follow(t, records.Options{URLs: []string{server.URL}})
+	f := follow(t, records.Options{URLs: []string{server.URL}, Version: "1.2.3"})
 	f.reach(t, "5.b", "a@3 b@2!4 c@0!5")
 	if got := variant(f.store.Load().Route("b")); got != "alternate draw" {
 		t.Errorf("b: got %s, want its last good version", got)
@@ -203,6 +203,14 @@ func TestABadRecordKeepsItsLastGoodVersionAndAllOthersApply(t *testing.T) {
 	}
 	if st := f.Status(); st.InForce != 2 || st.SetAside != 2 {
 		t.Errorf("Status: got %+v, want 2 in force and 2 set aside", st)
+	}
+	for range 2 {
+		if q := server.Next(t).URL.Query(); q.Has("setAside") || q.Get("version") != "1.2.3" {
+			t.Errorf("before it has set anything aside it tells %v", q)
+		}
+	}
+	if q := server.Next(t).URL.Query(); q.Get("setAside") != "b,c" {
+		t.Errorf("it tells %v, want that b and c are set aside", q)
 	}
 
 	server.Then(

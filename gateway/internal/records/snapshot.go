@@ -99,6 +99,22 @@ func (s *Snapshot) SetAside() int {
 	return s.setAside
 }
 
+// setAsideServices names the services whose record is set aside, in order and at
+// most so many.
+func (s *Snapshot) setAsideServices(most int) []string {
+	if s.SetAside() == 0 {
+		return nil
+	}
+	var names []string
+	for service, e := range s.entries {
+		if e.aside != nil {
+			names = append(names, service)
+		}
+	}
+	slices.Sort(names)
+	return names[:min(len(names), most)]
+}
+
 // State is a service's record as the admin port shows it.
 type State struct {
 	Service  string         `json:"service"`
