@@ -43,13 +43,9 @@ func newAnswer(w http.ResponseWriter, r *http.Request) *answer {
 	if len(w.Header()) > 0 {
 		a.before = maps.Clone(w.Header())
 	}
-	if r.ProtoMajor == 1 {
-		// The write deadline of a request before this one on the connection.
-		_ = a.control.SetWriteDeadline(time.Time{})
-		if r.ContentLength != 0 {
-			// net/http else waits for the body before it sends a head.
-			_ = a.control.EnableFullDuplex()
-		}
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		// net/http else waits for the body before it sends a head.
+		_ = a.control.EnableFullDuplex()
 	}
 	return a
 }

@@ -46,8 +46,6 @@ func (c *call) next(at *attempt, err error) error {
 			pick.TimedOut()
 		}
 		return c.cause()
-	case c.body.failure() != nil:
-		return c.body.failure()
 	case errors.Is(err, errConnect):
 		return c.nextTarget(err)
 	case at.conn == nil: // the transport refused it before it asked for a connection

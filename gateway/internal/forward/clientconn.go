@@ -46,9 +46,10 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// noteState is told when the head of a request has been read, well or not.
+// noteState is told when a request is over, and when the head of the first one has
+// been read, well or not.
 func noteState(c net.Conn, state http.ConnState) {
-	if c, ok := c.(*clientConn); ok && state == http.StateActive {
+	if c, ok := c.(*clientConn); ok && (state == http.StateActive || state == http.StateIdle) {
 		c.handled.Store(false)
 	}
 }

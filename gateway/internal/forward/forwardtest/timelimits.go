@@ -15,7 +15,7 @@ import (
 
 // Short limits for tests: brief is over soon, ample is not over in any test.
 const (
-	brief = 150 * time.Millisecond
+	brief = 300 * time.Millisecond
 	ample = time.Minute
 )
 
@@ -48,11 +48,11 @@ func (s *suite) testResponseLimit(t *testing.T) {
 			<-r.Context().Done()
 		}
 	})
-	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Response = 2 * brief })})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Response = 4 * brief })})
 	// The body takes longer than the limit, the answer does not.
 	c := g.dial(t)
-	c.send(head("POST", "/fast", "Content-Length: 4"))
-	for range 4 {
+	c.send(head("POST", "/fast", "Content-Length: 5"))
+	for range 5 {
 		time.Sleep(brief) // the pace of this client is what is tested
 		c.send("x")
 	}
@@ -146,7 +146,7 @@ func (s *suite) testSlowReader(t *testing.T) {
 
 // The answers are too short to be written before their requests are over.
 func (s *suite) testNeverReads(t *testing.T) {
-	up := newUpstream(t, ok(strings.Repeat("x", 3000)))
+	up := newUpstream(t, ok(strings.Repeat("x", 1500)))
 	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
 	c := g.dial(t)
 	requests := strings.Repeat(head("GET", "/x"), 1000)

@@ -148,15 +148,15 @@ func (s *suite) testUnasked(t *testing.T) {
 func (s *suite) testIdleTunnel(t *testing.T) {
 	heads := make(chan string, 1)
 	up := tunnelling(t, heads, func(c net.Conn, r *bufio.Reader) { _, _ = io.Copy(c, r) })
-	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle, l.Tunnel = brief/4, brief })})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle, l.Tunnel = brief/4, 4*brief })})
 	c := g.dial(t)
 	c.send(websocket("Connection: Upgrade", "Upgrade: websocket"))
 	if a, err := http.ReadResponse(c.r, nil); err != nil || a.StatusCode != 101 {
 		t.Fatalf("no tunnel: %v", err)
 	}
 	began := time.Now()
-	for range 4 { // not idle
-		time.Sleep(brief / 2) // the pace of this client is what is tested
+	for range 5 { // not idle
+		time.Sleep(brief) // the pace of this client is what is tested
 		c.send("x")
 		if b, err := c.r.ReadByte(); err != nil || b != 'x' {
 			t.Fatalf("the tunnel ended after %v: %v", time.Since(began), err)
