@@ -136,14 +136,15 @@ func (r *Registration) Run(ctx context.Context, listening net.Addr) error {
 		case <-ctx.Done():
 		}
 	})
+	registered := false
 	for failures := 0; ; {
-		if err := r.see(ctx, entry); ctx.Err() != nil {
+		if err := r.see(ctx, entry, registered); ctx.Err() != nil {
 			return nil
 		} else if err != nil {
 			failures++
 			r.warn(err, failures)
 		} else {
-			failures = 0
+			failures, registered = 0, true
 		}
 		if !sleep(ctx, r.delay(failures)) {
 			return nil
@@ -161,16 +162,17 @@ func (r *Registration) begin() bool {
 	return !r.left
 }
 
-// see registers the process unless the agent knows it.
-func (r *Registration) see(ctx context.Context, entry *api.AgentServiceRegistration) error {
+// see registers the process unless it has done so before and the agent knows it.
+// What the agent knows at first may be of an earlier process, with another port or
+// other labels.
+func (r *Registration) see(ctx context.Context, entry *api.AgentServiceRegistration, registered bool) error {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Times.QuestionLimit)
 	defer cancel()
-	_, _, err := r.client.Agent().Service(r.o.ID, new(api.QueryOptions).WithContext(ctx))
-	if err == nil {
-		return nil
-	}
-	if !unknown(err) {
-		return err
+	if registered {
+		_, _, err := r.client.Agent().Service(r.o.ID, new(api.QueryOptions).WithContext(ctx))
+		if err == nil || !unknown(err) {
+			return err
+		}
 	}
 	options := api.ServiceRegisterOpts{ReplaceExistingChecks: true}.WithContext(ctx)
 	if err := r.client.Agent().ServiceRegisterOpts(entry, options); err != nil {

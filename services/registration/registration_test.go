@@ -227,6 +227,19 @@ func TestTheProcessComesBackWhenItIsForgotten(t *testing.T) {
 	})
 }
 
+func TestWhatAnEarlierProcessLeftIsReplaced(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.known = true
+	run(t, registration.Options{Agent: f.URL, Service: "a", ID: "a-1", Labels: map[string]string{"version": "2"}}, "127.0.0.1:81")
+	eventually(t, "the registering", f.registered(1))
+	f.do(func() {
+		if f.last.Port != 81 || f.last.Meta["version"] != "2" {
+			t.Errorf("registered %+v", f.last)
+		}
+	})
+}
+
 func TestLeavingAnAgentThatIsAwayIsAnErrorInTime(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
