@@ -51,7 +51,7 @@ func New(o Options) http.Handler {
 		mux.Handle(path, readOnly(h))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		problem.Write(w, problem.Problem{Status: http.StatusNotFound, Code: "not-found", Detail: "the admin port has nothing here"})
+		problem.Write(w, problem.Problem{Status: http.StatusNotFound, Code: "not_found", Detail: "the admin port has nothing here"})
 	})
 	return mux
 }
@@ -61,7 +61,7 @@ func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodGet && req.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			problem.Write(w, problem.Problem{Status: http.StatusMethodNotAllowed, Code: "method-not-allowed", Detail: "the admin port is read only"})
+			problem.Write(w, problem.Problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "the admin port is read only"})
 			return
 		}
 		next.ServeHTTP(w, req)

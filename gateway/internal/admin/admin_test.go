@@ -148,7 +148,7 @@ func TestThereIsNothingElseAndNothingToWrite(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	for _, path := range []string{"/", "/debug/pprof/", "/debug/vars", "/records/x"} {
-		if code, body := f.get(t, path); code != http.StatusNotFound || body["code"] != "not-found" {
+		if code, body := f.get(t, path); code != http.StatusNotFound || body["code"] != "not_found" {
 			t.Errorf("GET %s: got %d %v, want a 404 problem", path, code, body)
 		}
 	}

@@ -79,7 +79,7 @@ func (o Options) records(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	if only != "" && len(shown.Records) == 0 {
-		problem.Write(w, problem.Problem{Status: http.StatusNotFound, Code: "no-record", Detail: "the service has no record"})
+		problem.Write(w, problem.Problem{Status: http.StatusNotFound, Code: "no_record", Detail: "the service has no record"})
 		return
 	}
 	write(w, shown)

@@ -32,7 +32,7 @@ func choose(b *balance.Balancer, instances func() *registry.Snapshot) func(*Exch
 // NoInstance is the refusal of a request that no instance matched. It says what
 // was asked for and what was left at each step.
 func NoInstance(ex *Exchange) *Refusal {
-	return &Refusal{Status: http.StatusServiceUnavailable, Code: "no-instance",
+	return &Refusal{Status: http.StatusServiceUnavailable, Code: "no_instance",
 		Detail:  "no instance of " + ex.Route.Service + " can take the request",
 		Members: unavailability(ex)}
 }

@@ -27,10 +27,10 @@ func limits(l config.Limits) func(*Exchange) error {
 		}
 		switch {
 		case bytes > int(l.HeaderBytes):
-			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header-too-large",
+			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header_too_large",
 				Detail: fmt.Sprintf("the head of the request is longer than %d bytes", l.HeaderBytes)}
 		case fields > l.HeaderFields:
-			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header-too-large",
+			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header_too_large",
 				Detail: fmt.Sprintf("the request has more than %d header fields", l.HeaderFields)}
 		case l.BodyBytes > 0 && r.ContentLength > int64(l.BodyBytes):
 			return BodyTooLarge(l)
@@ -41,6 +41,6 @@ func limits(l config.Limits) func(*Exchange) error {
 
 // BodyTooLarge is the refusal of a body over the limit.
 func BodyTooLarge(l config.Limits) *Refusal {
-	return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: "body-too-large",
+	return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
 		Detail: fmt.Sprintf("the body of the request is longer than %d bytes", l.BodyBytes)}
 }

@@ -12,7 +12,7 @@ func match(t *table.Table, records func() Records) func(*Exchange) error {
 	return func(ex *Exchange) error {
 		r := t.Match(ex.Request.Host, ex.Target.Path)
 		if r == nil {
-			return &Refusal{Status: http.StatusNotFound, Code: "no-route", Detail: "no route leads to this path"}
+			return &Refusal{Status: http.StatusNotFound, Code: "no_route", Detail: "no route leads to this path"}
 		}
 		ex.Route, ex.Record = r, records().Route(r.Service)
 		ex.Entry.Route, ex.Entry.Service = r.Name, r.Service

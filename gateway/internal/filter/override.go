@@ -122,7 +122,7 @@ func (j *overrideJudge) invalid(why string) bool {
 // OverrideUnavailable is the refusal of a request whose override asks for a
 // variant that cannot be reached: an answer of another one would be a lie.
 func OverrideUnavailable(ex *Exchange) *Refusal {
-	return &Refusal{Status: http.StatusServiceUnavailable, Code: "override-unavailable",
+	return &Refusal{Status: http.StatusServiceUnavailable, Code: "override_unavailable",
 		Detail:  "the variant that the override asks for cannot be reached",
 		Members: unavailability(ex)}
 }

@@ -43,7 +43,7 @@ func specialRoute(draw func(sum int64) int64, newKey func() string) func(*Exchan
 // oneMeaning refuses a header that we and the upstream could read in two ways.
 func oneMeaning(name string, lines []string) error {
 	refuse := func(what string) error {
-		return &Refusal{Status: http.StatusBadRequest, Code: "bad-header",
+		return &Refusal{Status: http.StatusBadRequest, Code: "bad_header",
 			Detail:  fmt.Sprintf("the header %s, which routing reads, %s", name, what),
 			Members: map[string]any{"header": name}}
 	}

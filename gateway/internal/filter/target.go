@@ -15,14 +15,14 @@ func target(ex *Exchange) error {
 	t, err := rawpath.Parse(r.RequestURI)
 	if err != nil {
 		ex.Entry.Path, _, _ = strings.Cut(r.RequestURI, "?")
-		return &Refusal{Status: http.StatusBadRequest, Code: "bad-path", Detail: err.Error()}
+		return &Refusal{Status: http.StatusBadRequest, Code: "bad_path", Detail: err.Error()}
 	}
 	ex.Target, ex.Entry.Path = t, t.Path
 	if r.Host == "" && !r.ProtoAtLeast(1, 1) {
 		return nil
 	}
 	if !validHost(r.Host) {
-		return &Refusal{Status: http.StatusBadRequest, Code: "bad-host", Detail: "the host is not a name or an address with an optional port"}
+		return &Refusal{Status: http.StatusBadRequest, Code: "bad_host", Detail: "the host is not a name or an address with an optional port"}
 	}
 	return nil
 }

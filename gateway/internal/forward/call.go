@@ -123,7 +123,7 @@ func (c *call) outcome() error {
 		return err
 	}
 	if !errors.Is(err, errClientGone) {
-		c.ex.Entry.Code = "answer-cut"
+		c.ex.Entry.Code = "answer_cut"
 		if refusal := refusalFor(err); refusal.Status == http.StatusGatewayTimeout {
 			c.ex.Entry.Code = refusal.Code
 		}

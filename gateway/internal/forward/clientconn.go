@@ -81,16 +81,16 @@ func (c *clientConn) Write(p []byte) (int, error) {
 
 // unreadable are net/http's refusals by status.
 var unreadable = map[int]problem.Problem{
-	http.StatusRequestHeaderFieldsTooLarge: {Code: "header-too-large", Detail: "the head of the request is too long"},
-	http.StatusNotImplemented:              {Code: "bad-request", Detail: "the request has a transfer coding that is not understood"},
-	http.StatusHTTPVersionNotSupported:     {Code: "bad-request", Detail: "the request has a version that is not understood"},
+	http.StatusRequestHeaderFieldsTooLarge: {Code: "header_too_large", Detail: "the head of the request is too long"},
+	http.StatusNotImplemented:              {Code: "bad_request", Detail: "the request has a transfer coding that is not understood"},
+	http.StatusHTTPVersionNotSupported:     {Code: "bad_request", Detail: "the request has a version that is not understood"},
 }
 
 // refusal observes a refused request and returns the answer to it.
 func (c *clientConn) refusal(status int) []byte {
 	p, ok := unreadable[status]
 	if !ok {
-		p = problem.Problem{Code: "bad-request", Detail: "the head of the request is not as HTTP asks for"}
+		p = problem.Problem{Code: "bad_request", Detail: "the head of the request is not as HTTP asks for"}
 	}
 	p.Status = status
 	if c.server.NewID != nil {

@@ -32,23 +32,23 @@ var refusals = []struct {
 	err     error
 	refusal filter.Refusal
 }{
-	{errUnsendable, filter.Refusal{Status: http.StatusBadRequest, Code: "bad-request",
+	{errUnsendable, filter.Refusal{Status: http.StatusBadRequest, Code: "bad_request",
 		Detail: "the request holds something that cannot be passed on"}},
-	{errBadBody, filter.Refusal{Status: http.StatusBadRequest, Code: "bad-body",
+	{errBadBody, filter.Refusal{Status: http.StatusBadRequest, Code: "bad_body",
 		Detail: "the body of the request breaks off or is not framed as HTTP asks for"}},
-	{errBodyTooLarge, filter.Refusal{Status: http.StatusRequestEntityTooLarge, Code: "body-too-large",
+	{errBodyTooLarge, filter.Refusal{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large",
 		Detail: "the body of the request is longer than the limit"}},
-	{errBodyIdle, filter.Refusal{Status: http.StatusRequestTimeout, Code: "request-timeout",
+	{errBodyIdle, filter.Refusal{Status: http.StatusRequestTimeout, Code: "request_timeout",
 		Detail: "no byte of the request's body came within the time limit"}},
-	{errResponseTimeout, filter.Refusal{Status: http.StatusGatewayTimeout, Code: "response-timeout",
+	{errResponseTimeout, filter.Refusal{Status: http.StatusGatewayTimeout, Code: "response_timeout",
 		Detail: "the upstream did not answer within the time limit"}},
-	{errUpstreamIdle, filter.Refusal{Status: http.StatusGatewayTimeout, Code: "idle-timeout",
+	{errUpstreamIdle, filter.Refusal{Status: http.StatusGatewayTimeout, Code: "idle_timeout",
 		Detail: "the upstream took no byte of the request within the time limit"}},
-	{errTotalTimeout, filter.Refusal{Status: http.StatusGatewayTimeout, Code: "total-timeout",
+	{errTotalTimeout, filter.Refusal{Status: http.StatusGatewayTimeout, Code: "total_timeout",
 		Detail: "the request took longer than the time limit"}},
-	{errConnect, filter.Refusal{Status: http.StatusBadGateway, Code: "connect-failed",
+	{errConnect, filter.Refusal{Status: http.StatusBadGateway, Code: "connect_failed",
 		Detail: "no upstream could be connected to"}},
-	{errBadAnswer, filter.Refusal{Status: http.StatusBadGateway, Code: "bad-answer",
+	{errBadAnswer, filter.Refusal{Status: http.StatusBadGateway, Code: "bad_answer",
 		Detail: "the upstream gave no usable answer"}},
 }
 

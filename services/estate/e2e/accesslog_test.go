@@ -80,7 +80,7 @@ func TestTheAccessLogHasALineForARefusalToo(t *testing.T) {
 	for id, test := range map[string]struct {
 		target string
 		status float64
-	}{"refused-path": {labPrefix + "/a/../b", 400}, "no-route": {"/nothing", 404}} {
+	}{"refused-path": {labPrefix + "/a/../b", 400}, "no_route": {"/nothing", 404}} {
 		rawGet(t, l.data, test.target, correlationHeader+": "+id)
 		line := l.accessLine(t, id)
 		if line["status"] != test.status {

@@ -133,7 +133,7 @@ func (s *suite) testTLSUpstream(t *testing.T) {
 		if trusted {
 			a.is(t, 200, "secured")
 		} else {
-			a.refused(t, 502, "connect-failed")
+			a.refused(t, 502, "connect_failed")
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (s *suite) testBrokenBodies(t *testing.T) {
 	} {
 		c := g.dial(t)
 		c.send(head("POST", "/x", "Transfer-Encoding: chunked") + body)
-		c.read("POST").refused(t, 400, "bad-body")
+		c.read("POST").refused(t, 400, "bad_body")
 		if !c.ended() {
 			t.Errorf("%q: the connection goes on", body)
 		}
@@ -204,7 +204,7 @@ func (s *suite) floodWithExtensions(t *testing.T, g *gateway) {
 		}
 		sent <- n
 	}()
-	c.read("POST").refused(t, 400, "bad-body")
+	c.read("POST").refused(t, 400, "bad_body")
 	_ = c.Close()
 	if n := <-sent; n > 8<<20 {
 		t.Errorf("%d bytes were taken", n)
@@ -295,14 +295,14 @@ func (s *suite) testUnreadBody(t *testing.T) {
 	const hidden = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	c := g.dial(t)
 	c.send(head("POST", "/x", "Content-Length: 1000"))
-	c.read("POST").refused(t, 503, "no-instance")
+	c.read("POST").refused(t, 503, "no_instance")
 	_, _ = io.WriteString(c, hidden+strings.Repeat(" ", 1000-len(hidden)))
 	if !c.ended() {
 		t.Error("the connection goes on after a body that was not read")
 	}
 	withheld := g.dial(t)
 	withheld.send(head("POST", "/x", "Content-Length: 1000"))
-	withheld.read("POST").refused(t, 503, "no-instance")
+	withheld.read("POST").refused(t, 503, "no_instance")
 	if !withheld.ended() {
 		t.Error("the connection waits for a body that nobody reads")
 	}

@@ -41,11 +41,11 @@ func (s *suite) testBadAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			up := serveOnce(t, answer)
 			g := s.gateway(t, setup{instances: []string{up.address()}})
-			g.get(t, "/x", "tmx-correlation-id: mine").refused(t, 502, "bad-answer")
+			g.get(t, "/x", "tmx-correlation-id: mine").refused(t, 502, "bad_answer")
 			if n := up.calls.Load(); n != 1 {
 				t.Errorf("the request was sent %d times, want 1", n)
 			}
-			if e := g.entries.only(t); e.Status != 502 || e.Code != "bad-answer" {
+			if e := g.entries.only(t); e.Status != 502 || e.Code != "bad_answer" {
 				t.Errorf("logged %d %q", e.Status, e.Code)
 			}
 		})
@@ -63,7 +63,7 @@ func (s *suite) testGoneBeforeBody(t *testing.T) {
 	})
 	g := s.gateway(t, setup{instances: []string{up.address()}})
 	a := g.get(t, "/x")
-	a.refused(t, 502, "bad-answer")
+	a.refused(t, 502, "bad_answer")
 	if got := a.Header.Get("X-Theirs"); got != "" {
 		t.Errorf("the upstream's X-Theirs: %q is on our answer", got)
 	}
@@ -86,8 +86,8 @@ func (s *suite) testCutAnswer(t *testing.T) {
 			if a.StatusCode != 200 || a.body != "abc" || a.err != io.ErrUnexpectedEOF {
 				t.Errorf("answer = %d %q %v, want 200, abc, an unexpected end", a.StatusCode, a.body, a.err)
 			}
-			if e := g.entries.only(t); e.Status != 200 || e.Code != "answer-cut" || e.BytesOut != 3 {
-				t.Errorf("logged %d %q, %d bytes; want 200, answer-cut, 3", e.Status, e.Code, e.BytesOut)
+			if e := g.entries.only(t); e.Status != 200 || e.Code != "answer_cut" || e.BytesOut != 3 {
+				t.Errorf("logged %d %q, %d bytes; want 200, answer_cut, 3", e.Status, e.Code, e.BytesOut)
 			}
 		})
 	}

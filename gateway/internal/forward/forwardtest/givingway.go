@@ -51,11 +51,11 @@ func (s *suite) testConnectFail(t *testing.T) {
 	r := bookRecord("http://"+closedPort(t), 5)
 	r.OnUnavailable = new(routing.OnUnavailableFail)
 	g := s.gateway(t, setup{instances: []string{up.address()}, records: []*routing.Record{r}, draw: always(10)})
-	g.get(t, "/x").refused(t, 502, "connect-failed")
+	g.get(t, "/x").refused(t, 502, "connect_failed")
 	if n := up.calls.Load(); n != 0 {
 		t.Errorf("the default was called %d times, want 0", n)
 	}
-	if e := g.entries.only(t); e.Variant != "new" || e.Code != "connect-failed" {
+	if e := g.entries.only(t); e.Variant != "new" || e.Code != "connect_failed" {
 		t.Errorf("logged %+v", e)
 	}
 }
@@ -86,7 +86,7 @@ func (s *suite) testNoInstance(t *testing.T) {
 	}}
 	g := s.gateway(t, setup{records: []*routing.Record{r}})
 	a := g.get(t, "/x", "version: 2.0.0")
-	a.refused(t, 503, "no-instance")
+	a.refused(t, 503, "no_instance")
 	p := a.problem(t)
 	if p["service"] != service || p["variant"] != "default" {
 		t.Errorf("the problem names service %v and variant %v", p["service"], p["variant"])
@@ -106,7 +106,7 @@ func (s *suite) testAllDead(t *testing.T) {
 		records:   []*routing.Record{bookRecord("http://"+closedPort(t), 5)},
 		draw:      always(10),
 	})
-	g.get(t, "/x").refused(t, 502, "connect-failed")
+	g.get(t, "/x").refused(t, 502, "connect_failed")
 	if e := g.entries.only(t); e.Retries != 1 {
 		t.Errorf("%d retries, want 1: the alternate, then one of the default", e.Retries)
 	}
@@ -116,7 +116,7 @@ func (s *suite) testAllDead(t *testing.T) {
 func (s *suite) testLinkLocal(t *testing.T) {
 	for _, address := range []string{"169.254.169.254:80", "[::ffff:169.254.169.254]:80", "[fe80::1]:80"} {
 		g := s.gateway(t, setup{instances: []string{address}})
-		g.get(t, "/x").refused(t, 502, "connect-failed")
+		g.get(t, "/x").refused(t, 502, "connect_failed")
 		if e := g.entries.only(t); e.Duration > g.connectLimit()/2 {
 			t.Errorf("%s: refused after %v, so it was dialled", address, e.Duration)
 		}

@@ -185,7 +185,7 @@ func (s *suite) testOneMeaning(t *testing.T) {
 		{"tmx-user-id: a\tb"},
 	} {
 		a := g.get(t, "/x", lines...)
-		a.refused(t, 400, "bad-header")
+		a.refused(t, 400, "bad_header")
 		if p := a.problem(t); p["header"] != "Tmx-User-Id" {
 			t.Errorf("the problem names %v, want the header", p["header"])
 		}

@@ -72,7 +72,7 @@ func (s *suite) testInformationalFlood(t *testing.T) {
 		if a.StatusCode == http.StatusEarlyHints && n < 1000 {
 			continue
 		}
-		a.refused(t, 502, "bad-answer")
+		a.refused(t, 502, "bad_answer")
 		return
 	}
 }

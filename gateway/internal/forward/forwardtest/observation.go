@@ -39,7 +39,7 @@ func (s *suite) testRefusedEntry(t *testing.T) {
 	for i, tt := range []struct {
 		path, code string
 		status     int
-	}{{"/elsewhere", "no-route", 404}, {prefix + "/%00?x", "bad-path", 400}, {prefix, "no-instance", 503}} {
+	}{{"/elsewhere", "no_route", 404}, {prefix + "/%00?x", "bad_path", 400}, {prefix, "no_instance", 503}} {
 		c.send("GET " + tt.path + " HTTP/1.1\r\nHost: a\r\n\r\n")
 		c.read("GET").refused(t, tt.status, tt.code)
 		e := g.entries.wait(t, i+1)[i]
@@ -64,7 +64,7 @@ func (s *suite) testUnreadable(t *testing.T) {
 		c := g.dial(t)
 		if i%2 == 0 { // also where a request came before it
 			c.send("GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n")
-			c.read("GET").refused(t, 404, "no-route")
+			c.read("GET").refused(t, 404, "no_route")
 		}
 		c.send("POST " + prefix + "/x HTTP/1.1\r\nHost: a\r\n" + line + "\r\n\r\n")
 		a := c.read("POST")

@@ -145,7 +145,7 @@ func (s *suite) testOverrideAway(t *testing.T) {
 	r := bookRecord("http://"+closedPort(t), 10)
 	g := s.gateway(t, setup{instances: []string{up.address()}, records: []*routing.Record{r}, keys: keys})
 	for range 5 { // by connects that fail, then by the open circuit
-		g.get(t, "/x", "Route-Override: "+sign(t, keys, service, "new", time.Hour)).refused(t, 503, "override-unavailable")
+		g.get(t, "/x", "Route-Override: "+sign(t, keys, service, "new", time.Hour)).refused(t, 503, "override_unavailable")
 	}
 	if n := up.calls.Load(); n != 0 {
 		t.Errorf("the default was called %d times, want 0", n)

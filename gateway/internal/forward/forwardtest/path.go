@@ -58,11 +58,11 @@ func (s *suite) testPathRefused(t *testing.T) {
 		"/a%5cb", "/%5C..", `/a\b`, `/a\..\b`, "/%00", "/%zz", "/%", "/%2", "/a\x80b", "/a#/admin", "/a#",
 	} {
 		a := g.get(t, path)
-		if code := a.problem(t)["code"]; a.StatusCode != 400 || code != "bad-path" && code != "bad-request" {
+		if code := a.problem(t)["code"]; a.StatusCode != 400 || code != "bad_path" && code != "bad_request" {
 			t.Errorf("%q: answer %d %s, want 400", path, a.StatusCode, a.body)
 		}
 	}
-	g.request(t, "GET /api%2e/organization HTTP/1.1\r\nHost: a\r\n\r\n").refused(t, 404, "no-route")
+	g.request(t, "GET /api%2e/organization HTTP/1.1\r\nHost: a\r\n\r\n").refused(t, 404, "no_route")
 	if n := up.calls.Load(); n != 0 {
 		t.Errorf("the upstream was called %d times, want 0", n)
 	}
@@ -75,8 +75,8 @@ func (s *suite) testTargetForms(t *testing.T) {
 	if line, _, _ := strings.Cut(<-heads, "\r\n"); line != "GET /x%2Fy?q=1 HTTP/1.1" {
 		t.Errorf("absolute-form arrives as %q", line)
 	}
-	g.request(t, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").refused(t, 400, "bad-path")
-	g.request(t, "CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n").refused(t, 400, "bad-path")
+	g.request(t, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").refused(t, 400, "bad_path")
+	g.request(t, "CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n").refused(t, 400, "bad_path")
 	if up.calls.Load() != 1 {
 		t.Errorf("the upstream was called %d times, want 1", up.calls.Load())
 	}
@@ -92,7 +92,7 @@ func (s *suite) testNoRoute(t *testing.T) {
 		"/api%2Forganization", "//api/organization", "/orgservice-new/v1", "/metrics", "/healthz", "/debug/pprof/",
 	} {
 		a := g.request(t, "GET "+path+" HTTP/1.1\r\nHost: a\r\ntmx-correlation-id: mine\r\n\r\n")
-		a.refused(t, 404, "no-route")
+		a.refused(t, 404, "no_route")
 		if got := a.Header.Values("Tmx-Correlation-Id"); len(got) != 1 || got[0] != "mine" {
 			t.Errorf("%s: correlation ID %q, want the client's", path, got)
 		}

@@ -91,7 +91,7 @@ func (s *suite) testSentOnce(t *testing.T) {
 			if n != 1 {
 				t.Errorf("%s, kept connection %v: sent %d times, want 1", name, kept, n)
 			}
-			a.refused(t, 502, "bad-answer")
+			a.refused(t, 502, "bad_answer")
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (s *suite) testSentOnce(t *testing.T) {
 func (s *suite) testHalfAnswer(t *testing.T) {
 	up := serveOnce(t, "HTTP/1.1 200 OK\r\nX-A")
 	g := s.gateway(t, setup{instances: []string{up.address()}})
-	g.get(t, "/x").refused(t, 502, "bad-answer")
+	g.get(t, "/x").refused(t, 502, "bad_answer")
 	if n := up.calls.Load(); n != 1 {
 		t.Errorf("sent %d times, want 1", n)
 	}
@@ -115,7 +115,7 @@ func (s *suite) testTimeoutOnce(t *testing.T) {
 		instances: []string{up.address(), up.address()},
 		config:    func(c *config.Config) { c.Timeouts.Response = 100 * time.Millisecond },
 	})
-	g.get(t, "/x").refused(t, 504, "response-timeout")
+	g.get(t, "/x").refused(t, 504, "response_timeout")
 	if n := up.calls.Load(); n != 1 {
 		t.Errorf("sent %d times, want 1", n)
 	}

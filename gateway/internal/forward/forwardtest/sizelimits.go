@@ -20,13 +20,13 @@ func (s *suite) testLongHead(t *testing.T) {
 	g := s.gateway(t, setup{instances: []string{up.address()}, config: func(c *config.Config) {
 		c.Limits.HeaderBytes, c.Limits.HeaderFields = 8<<10, 20
 	}})
-	g.get(t, "/x", "X-A: "+strings.Repeat("a", 8<<10)).refused(t, 431, "header-too-large")
-	g.get(t, "/"+strings.Repeat("a", 8<<10)).refused(t, 431, "header-too-large")
+	g.get(t, "/x", "X-A: "+strings.Repeat("a", 8<<10)).refused(t, 431, "header_too_large")
+	g.get(t, "/"+strings.Repeat("a", 8<<10)).refused(t, 431, "header_too_large")
 	var many []string
 	for range 20 {
 		many = append(many, "X-A: a")
 	}
-	g.get(t, "/x", many...).refused(t, 431, "header-too-large")
+	g.get(t, "/x", many...).refused(t, 431, "header_too_large")
 	g.get(t, "/x", many[1:]...).is(t, 200, "ok")
 	g.get(t, "/x", "X-A: "+strings.Repeat("a", 7<<10)).is(t, 200, "ok")
 	c := g.dial(t)
@@ -34,7 +34,7 @@ func (s *suite) testLongHead(t *testing.T) {
 	go func() {
 		_, _ = io.Copy(c.Conn, io.LimitReader(strings.NewReader(strings.Repeat("X-A: a\r\n", 200_000)), 1<<20))
 	}()
-	c.read("GET").refused(t, 431, "header-too-large")
+	c.read("GET").refused(t, 431, "header_too_large")
 }
 
 // Row 58: 413, and the upstream never takes a part for the whole.
@@ -47,9 +47,9 @@ func (s *suite) testBodyLimit(t *testing.T) {
 		}
 	})
 	g := s.gateway(t, setup{instances: []string{up.address()}, config: func(c *config.Config) { c.Limits.BodyBytes = 10 }})
-	g.request(t, head("POST", "/x", "Content-Length: 11")+"01234567890").refused(t, 413, "body-too-large")
-	g.request(t, head("POST", "/x", "Transfer-Encoding: chunked")+"b\r\n01234567890\r\n0\r\n\r\n").refused(t, 413, "body-too-large")
-	g.request(t, head("POST", "/x", "Transfer-Encoding: chunked")+"6\r\n012345\r\n5\r\n67890\r\n0\r\n\r\n").refused(t, 413, "body-too-large")
+	g.request(t, head("POST", "/x", "Content-Length: 11")+"01234567890").refused(t, 413, "body_too_large")
+	g.request(t, head("POST", "/x", "Transfer-Encoding: chunked")+"b\r\n01234567890\r\n0\r\n\r\n").refused(t, 413, "body_too_large")
+	g.request(t, head("POST", "/x", "Transfer-Encoding: chunked")+"6\r\n012345\r\n5\r\n67890\r\n0\r\n\r\n").refused(t, 413, "body_too_large")
 	g.request(t, head("POST", "/x", "Content-Length: 10")+"0123456789").is(t, 200, "")
 	g.request(t, head("POST", "/x", "Transfer-Encoding: chunked")+"a\r\n0123456789\r\n0\r\n\r\n").is(t, 200, "")
 	close(whole)

@@ -57,7 +57,7 @@ func (s *suite) testResponseLimit(t *testing.T) {
 		c.send("x")
 	}
 	c.read("POST").is(t, 200, "")
-	g.get(t, "/slow").refused(t, 504, "response-timeout")
+	g.get(t, "/slow").refused(t, 504, "response_timeout")
 }
 
 // Row 54: the client gets 408, and the upstream connection is freed.
@@ -70,7 +70,7 @@ func (s *suite) testSlowBody(t *testing.T) {
 	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
 	c := g.dial(t)
 	c.send(head("POST", "/x", "Content-Length: 100") + "x")
-	c.read("POST").refused(t, 408, "request-timeout")
+	c.read("POST").refused(t, 408, "request_timeout")
 	if !c.ended() {
 		t.Error("the connection goes on")
 	}
@@ -91,7 +91,7 @@ func (s *suite) testStalledUpload(t *testing.T) {
 		defer close(done)
 		_, _ = io.Copy(c.Conn, io.LimitReader(zeros{}, 1<<30))
 	}()
-	c.read("POST").refused(t, 504, "idle-timeout")
+	c.read("POST").refused(t, 504, "idle_timeout")
 	_ = c.Close()
 	<-done
 }
@@ -122,8 +122,8 @@ func (s *suite) testStalledAnswer(t *testing.T) {
 	if a := g.get(t, "/x?type=text/plain"); a.body != "abc" || a.err == nil {
 		t.Errorf("answer = %q, %v; want abc and a broken transfer", a.body, a.err)
 	}
-	if e := g.entries.only(t); e.Code != "idle-timeout" {
-		t.Errorf("logged code %q, want idle-timeout", e.Code)
+	if e := g.entries.only(t); e.Code != "idle_timeout" {
+		t.Errorf("logged code %q, want idle_timeout", e.Code)
 	}
 	// Row 56: an event stream may be silent for longer.
 	g.get(t, "/x?type=text/event-stream%3Bcharset=utf-8").is(t, 200, "abcdef")
@@ -184,7 +184,7 @@ func (s *suite) testTotal(t *testing.T) {
 	if a := g.get(t, "/x"); a.err == nil {
 		t.Error("the answer ends as if it were whole")
 	}
-	if e := g.entries.only(t); e.Code != "total-timeout" || e.Duration > 20*brief {
+	if e := g.entries.only(t); e.Code != "total_timeout" || e.Duration > 20*brief {
 		t.Errorf("logged code %q after %v", e.Code, e.Duration)
 	}
 }

@@ -136,7 +136,7 @@ func (s *suite) testUnasked(t *testing.T) {
 			close(closed)
 		})
 		g := s.gateway(t, setup{instances: []string{up.address()}})
-		g.request(t, tt.request).refused(t, 502, "bad-answer")
+		g.request(t, tt.request).refused(t, 502, "bad_answer")
 		select {
 		case <-closed:
 		case <-time.After(soon):
