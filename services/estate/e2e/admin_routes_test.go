@@ -389,6 +389,8 @@ func TestADryRunShowsTheDifferenceAndTheMovesAndChangesNothing(t *testing.T) {
 			t.Errorf("%s: the ETag is that of the record", name)
 		}
 	}
+	wantProblem(t, sendJSON(t, "PUT", r.full(service)+"?dryRun=true&wait=applied", after), 400) // for what?
+	wantProblem(t, sendJSON(t, "DELETE", r.full("nobody")+"?dryRun=true", ""), 404)
 	wantProblem(t, sendJSON(t, "PUT", r.full(service)+"?dryRun=true", pair(service, 0, 0)), 422)
 	wantProblem(t, sendJSON(t, "PUT", r.full(service)+"?dryRun=true", after, [2]string{"If-Match", `"99.abc"`}), 412)
 	if now := r.etagOf(t, service); now != etag || len(r.history(t, service)) != 1 {
@@ -547,7 +549,7 @@ func TestTheBooksViewPointsToTheWholeRecordWhereItCannotShowIt(t *testing.T) {
 	} {
 		r.save(t, "rich", document)
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
-			got := sendJSON(t, method, r.of("rich"), `{"active":"Y","endpoint":"http://x:1","weight":5}`)
+			got := sendJSON(t, method, r.of("rich"), `{"serviceName":"rich","active":"Y","endpoint":"http://x:1","weight":5}`)
 			doc := wantProblem(t, got, 409)
 			if doc.Code != "not_expressible" || !strings.Contains(string(got.body), `"/v1/routes/rich"`) || !strings.Contains(got.header.Get("Link"), "/v1/routes/rich") {
 				t.Errorf("%s, %s: Link = %q: %s", name, method, got.header.Get("Link"), got.body)

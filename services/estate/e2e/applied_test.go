@@ -154,7 +154,7 @@ func TestEveryChangeCanBeWaitedFor(t *testing.T) {
 	wait("POST", l.full(labService, "rollback"), fmt.Sprintf(`{"revision":%d}`, entries[2].Revision), 201)
 	answered("new", "draw")
 	wait("PUT", l.full(labService, "weights"), `{"old":5,"new":5}`, 200)
-	wait("PUT", l.of(labService), `{"active":"Y","endpoint":"`+l.new.URL+`","weight":10}`, 200)
+	wait("PUT", l.of(labService), `{"serviceName":"`+labService+`","active":"Y","endpoint":"`+l.new.URL+`","weight":10}`, 200)
 	answered("old", "draw")
 	wait("PUT", l.full("*"), `{"service":"*","active":true,"onUnavailable":"fail"}`, 201)
 }
@@ -272,7 +272,7 @@ func TestAGatewayIsListedWithWhatItHasInForceAndWhenItAsked(t *testing.T) {
 	known := l.gateways(t)
 	g := known["lab"]
 	page := decoded[struct{ Cursor string }](t, call(t, "GET", l.admin+"/records", nil, nil))
-	if len(known) != 1 || g.Cursor != page.Cursor || g.Revision != 1 || !g.Live || len(g.SetAside) != 0 {
+	if len(known) != 1 || g.Cursor != page.Cursor || g.Revision != 1 || !g.Live || len(g.SetAside) != 0 || g.Version == "" {
 		t.Errorf("GET /v1/gateways: %+v, the gateway is at %s", known, page.Cursor)
 	}
 	if g.Seen.Before(began) || g.Seen.After(time.Now().Add(time.Second)) {
@@ -284,6 +284,29 @@ func TestAGatewayIsListedWithWhatItHasInForceAndWhenItAsked(t *testing.T) {
 	}
 	if known := l.gateways(t); len(known) != 1 {
 		t.Errorf("GET /v1/gateways: %+v", known)
+	}
+}
+
+func TestAGatewayTellsItsVersionAndWhatItHasSetAside(t *testing.T) {
+	p := postgresLab(t)
+	r := routes{url: p.url}
+	l := newLab(t, labOptions{records: p.url})
+	l.set(t, l.record(1, 1))
+	if g := r.gateways(t)["lab"]; g.Version == "" || len(g.SetAside) != 0 {
+		t.Errorf("GET /v1/gateways: %+v, want a version and nothing set aside", g)
+	}
+	p.sql(t, p.database, `INSERT INTO routes (service, record) VALUES ('by-hand', '{"service": "by-hand", "active": true, "mirror": "x"}')`)
+	p.sql(t, p.database, `UPDATE counter SET n = n + 1, nonce = 'byhand1'`)
+	for _, want := range [][]string{{"by-hand"}, {}} {
+		poll(t, 10*time.Second, "the gateway tells what it has set aside", func() error {
+			if g := r.gateways(t)["lab"]; !slices.Equal(g.SetAside, want) {
+				return fmt.Errorf("set aside %v, want %v", g.SetAside, want)
+			}
+			return nil
+		})
+		if got := call(t, "DELETE", r.full("by-hand"), nil, nil); got.status != 200 && got.status != 404 {
+			t.Errorf("DELETE: status %d: %s", got.status, got.body)
+		}
 	}
 }
 

@@ -325,6 +325,91 @@ func TestABadRecordIsRefusedWithAllItsMistakesAndStoresNothing(t *testing.T) {
 	}
 }
 
+func TestARecordAtAllItsLimitsIsTakenAndObeyed(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, labOptions{})
+	name := func(i int) string { return fmt.Sprintf("%s-%02d", strings.Repeat("n", 60), i) } // 63 bytes
+	endpoint := l.new.URL + "/"
+	endpoint += strings.Repeat("e", 2048-len(endpoint))
+	variants := []string{`{"name":"old","weight":2147483632}`} // with 15 more the largest sum
+	for i := range 14 {
+		variants = append(variants, fmt.Sprintf(`{"name":%q,"weight":1,"selector":{"v":"%d"}}`, name(i), i))
+	}
+	variants = append(variants, fmt.Sprintf(`{"name":"new","weight":1,"endpoint":%q}`, endpoint))
+	many := repeated(1000, ",", func(i int) string { return fmt.Sprintf("%q", fmt.Sprintf("u-%d", i)) })
+	matches := repeated(15, ",", func(int) string { return `{"on":"method","in":["GET"]}` })
+	rules := repeated(63, ",", func(i int) string {
+		return ruleTo(name(i), "old", fmt.Sprintf(`{"on":"query","name":"nobody","regex":%q}`, strings.Repeat("x", 1024)))
+	})
+	document := recordOf(labService, variants,
+		`"rules":[`+rules+","+ruleTo("last", "new", matches, `{"on":"header","name":"tmx-user-id","in":[`+many+`]}`)+"]",
+		`"sticky":{"by":"gateway-cookie","salt":"`+strings.Repeat("s", 255)+`","maxAge":34560000}`,
+		`"labelRules":[`+repeated(16, ",", func(i int) string { return fmt.Sprintf(`{"header":"x-%d","label":"l-%d","mode":"lenient"}`, i, i) })+"]",
+		`"owner":"`+strings.Repeat("o", 255)+`","ends":"9999-12-31"`)
+	l.set(t, document)
+	wantJSON(t, "GET", call(t, "GET", l.full(labService), nil, nil).body, document)
+	got := l.get(t, "/x", [2]string{"tmx-user-id", "u-999"})
+	wantRouted(t, got, "new", "rule:last")
+	got = l.get(t, "/x", [2]string{"tmx-user-id", "u-1000"})
+	wantRouted(t, got, "old", "sticky")
+	if cookie := wantIssued(t, got); cookie.MaxAge != 34560000 {
+		t.Errorf("Max-Age = %d", cookie.MaxAge)
+	}
+}
+
+func TestABrokenRecordCanBeSeenReplacedDeletedAndRolledBack(t *testing.T) {
+	t.Parallel()
+	p := postgresLab(t)
+	r := routes{url: p.url}
+	broken := `{"service": "broken", "active": true, "mirror": "x"}`
+	breakIt := func() {
+		t.Helper()
+		p.sql(t, p.database, "UPDATE routes SET record = '"+broken+"' WHERE service = 'broken'")
+	}
+	r.save(t, "broken", pair("broken", 1, 1))
+	r.save(t, "whole", pair("whole", 1, 1))
+	breakIt()
+	got := call(t, "GET", r.full("broken"), nil, nil)
+	doc := wantProblem(t, got, 409)
+	var shown struct{ Record json.RawMessage }
+	if err := json.Unmarshal(got.body, &shown); err != nil || doc.Code != "record_broken" || !strings.Contains(doc.Detail, "mirror") || !sameJSON(t, shown.Record, []byte(broken)) {
+		t.Errorf("GET: %v: %s", err, got.body)
+	}
+	list := call(t, "GET", r.url+"/v1/routes", nil, nil)
+	var page struct {
+		Routes []struct{ Service, Broken string }
+	}
+	if err := json.Unmarshal(list.body, &page); err != nil || len(page.Routes) != 2 || !strings.Contains(page.Routes[0].Broken, "mirror") || page.Routes[1].Broken != "" {
+		t.Errorf("the list: %v: %s", err, list.body)
+	}
+	for _, part := range []struct{ below, body string }{{"weights", `{"old":1,"new":1}`}, {"active", `{"active":false}`}} {
+		if doc := wantProblem(t, sendJSON(t, "PUT", r.full("broken", part.below), part.body), 409); doc.Code != "record_broken" {
+			t.Errorf("%s: %+v", part.below, doc)
+		}
+	}
+	if doc := wantProblem(t, sendJSON(t, "POST", r.url+"/v1/explain", `{"service":"broken"}`), 409); doc.Code != "record_broken" {
+		t.Errorf("explain: %+v", doc)
+	}
+	wantCode(t, command(t, r.url, "", "routes", "get", "broken"), 5)
+
+	if got := sendJSON(t, "PUT", r.full("broken"), pair("broken", 1, 2)); got.status != 200 {
+		t.Errorf("PUT over it: status %d: %s", got.status, got.body)
+	}
+	breakIt()
+	if got := sendJSON(t, "POST", r.full("broken", "rollback"), `{"revision":1}`); got.status != 200 {
+		t.Errorf("rollback out of it: status %d: %s", got.status, got.body)
+	}
+	wantJSON(t, "after the rollback", call(t, "GET", r.full("broken"), nil, nil).body, pair("broken", 1, 1))
+	breakIt()
+	if got := call(t, "DELETE", r.full("broken"), nil, nil); got.status != 200 {
+		t.Errorf("DELETE: status %d: %s", got.status, got.body)
+	}
+	wantProblem(t, call(t, "GET", r.full("broken"), nil, nil), 404)
+	if entries := r.history(t, "broken"); len(entries) != 4 {
+		t.Errorf("the history: %+v", entries)
+	}
+}
+
 func TestTheWildcardRecordHoldsNothingButItsTwoMembers(t *testing.T) {
 	t.Parallel()
 	r := specialOnly(t)

@@ -85,6 +85,11 @@ func TestTheSameKeyIsInTheSameVariantOnEveryGatewayAfterARestartAndInPostgreSQL(
 	}
 	l.startGateway(t)
 	wantSame(t, "after a restart", assigned(t, l, keys), first)
+	// Without specialroutes a gateway that starts has the records of its file.
+	l.special.kill()
+	other.gateway.stop(t)
+	other.startGateway(t)
+	wantSame(t, "after a restart from the file", assigned(t, other, keys), first)
 	wantSame(t, "PostgreSQL", s.sticky(t, labService, salt, keys, []string{"old", "v1", "v2"}, weights), first)
 }
 
@@ -406,6 +411,79 @@ func TestACookieThatIsNoKeyCountsAsAbsent(t *testing.T) {
 	}
 	if strings.Contains(l.gateway.out.String(), "rubbish!") {
 		t.Error("the gateway's log tells what the cookie held")
+	}
+}
+
+// TestLongBodiesAndUpgradesAreDecidedAsAnyOtherCall sends what the gateway must
+// forward by other means than a short call: the decision is the same.
+func TestLongBodiesAndUpgradesAreDecidedAsAnyOtherCall(t *testing.T) {
+	t.Parallel()
+	l := overrideLab(t, labOptions{config: map[string]string{"sensitiveHeaders": "[Cookie, Set-Cookie]"}})
+	l.set(t, l.record(1, 1, `"sticky":{"by":"gateway-cookie"}`, rulesOf(ruleTo("tester", "new", `{"on":"query","name":"tester","present":true}`))))
+	long := func(length int64) func(target string, h headers) (answer, error) {
+		return func(target string, h headers) (answer, error) {
+			req, err := http.NewRequest("POST", l.base+target, noise(200_000))
+			if err != nil {
+				return answer{}, err
+			}
+			req.ContentLength = length
+			for _, field := range h {
+				req.Header.Add(field[0], field[1])
+			}
+			return send(req)
+		}
+	}
+	with := func(method, body string, more headers) func(string, headers) (answer, error) {
+		return func(target string, h headers) (answer, error) {
+			return do(method, l.base+target, strings.NewReader(body), append(h, more...))
+		}
+	}
+	for name, ask := range map[string]func(target string, h headers) (answer, error){
+		"a short call":         with("GET", "", nil),
+		"a short body":         with("POST", "body", nil),
+		"a long body":          long(200_000),
+		"a body in chunks":     long(-1),
+		"Expect: 100-continue": with("PUT", "body", headers{{"Expect", "100-continue"}}),
+		"an upgrade":           with("GET", "", headers{{"Connection", "Upgrade"}, {"Upgrade", "websocket"}, {"Sec-WebSocket-Version", "13"}, {"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			must := func(target string, h ...[2]string) answer {
+				t.Helper()
+				got, err := ask(target, h)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return got
+			}
+			inVariant := map[string]int{}
+			for range 12 {
+				first := must("/x")
+				cookie := wantIssued(t, first)
+				variant := routeOf(first).variant
+				inVariant[variant]++
+				again := must("/x", [2]string{"Cookie", "sr-key=" + cookie.Value})
+				wantRouted(t, again, variant, "sticky")
+				wantNotIssued(t, again)
+				if got := varied(again.header); !slices.Equal(got, []string{"cookie"}) {
+					t.Errorf("Vary names %v, want cookie", got)
+				}
+				wantRouted(t, l.get(t, "/x", [2]string{"Cookie", "sr-key=" + cookie.Value}), variant, "sticky")
+			}
+			if inVariant["old"] == 0 || inVariant["new"] == 0 {
+				t.Errorf("twelve clients: %v", inVariant)
+			}
+			wantRouted(t, must("/x?tester"), "new", "rule:tester")
+			toOld := signed(t, presentKey, labService, "old", time.Hour)
+			l.old.reset()
+			got := must("/x?tester", [2]string{"Route-Override", toOld + ", rubbish"})
+			wantRouted(t, got, "old", "override")
+			if v := got.header.Get("X-Route-Override-Invalid"); v != "malformed" {
+				t.Errorf("X-Route-Override-Invalid = %q", v)
+			}
+			if v := l.old.only(t).header.Values("Route-Override"); len(v) != 1 || v[0] != toOld {
+				t.Errorf("Route-Override = %q at the upstream, want the valid one", v)
+			}
+		})
 	}
 }
 
