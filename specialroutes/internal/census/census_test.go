@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,11 +24,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // table is a store of which only List is asked.
 type table struct {
+	mu      sync.Mutex
 	records []store.Stored // by name
 	err     error
 }
 
+// change changes the table while it is being asked.
+func (t *table) change(do func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	do()
+}
+
 func (t *table) List(_ context.Context, after string, limit int) ([]store.Stored, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	rest := t.records
 	for len(rest) > 0 && rest[0].Service <= after {
 		rest = rest[1:]
@@ -55,11 +66,11 @@ func TestCensusCountsOverAllPagesAndNamesWhatIsBrokenOnce(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		expect(t, registry, "")
-		tab.err = nil // the first count comes soon after the database does
+		tab.change(func() { tab.err = nil }) // the first count comes soon after the database does
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		expect(t, registry, counts(3, 2497))
-		tab.records[7].Broken = ""
+		tab.change(func() { tab.records[7].Broken = "" })
 		time.Sleep(3 * census.Interval)
 		synctest.Wait()
 		expect(t, registry, counts(2, 2498))
