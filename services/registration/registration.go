@@ -178,7 +178,7 @@ func (r *Registration) see(ctx context.Context, entry *api.AgentServiceRegistrat
 	if err := r.client.Agent().ServiceRegisterOpts(entry, options); err != nil {
 		return err
 	}
-	r.o.Log.Info("registered", "service", r.o.Service, "id", r.o.ID, "agent", r.o.Agent)
+	r.o.Log.Info("registered", "as", r.o.Service, "id", r.o.ID, "agent", r.o.Agent)
 	return nil
 }
 
@@ -206,14 +206,14 @@ func (r *Registration) Leave(ctx context.Context) error {
 	if err != nil && !unknown(err) {
 		return fmt.Errorf("deregistering %s: %w", r.o.ID, err)
 	}
-	r.o.Log.Info("deregistered", "service", r.o.Service, "id", r.o.ID)
+	r.o.Log.Info("deregistered", "as", r.o.Service, "id", r.o.ID)
 	return nil
 }
 
 // warn tells of the first, second, fourth, eighth … failure in a row.
 func (r *Registration) warn(err error, failures int) {
 	if failures&(failures-1) == 0 {
-		r.o.Log.Warn("the process cannot be registered", "service", r.o.Service, "id", r.o.ID,
+		r.o.Log.Warn("the process cannot be registered", "as", r.o.Service, "id", r.o.ID,
 			"agent", r.o.Agent, "error", err, "failures", failures)
 	}
 }

@@ -87,7 +87,7 @@ func (r *Registry) swap(service string, instances []registry.Instance) {
 		return
 	}
 	r.snapshot.Store(after)
-	r.log.Info("instances changed", "service", service, "usable", len(after.Instances(service)),
+	r.log.Info("instances changed", "of", service, "usable", len(after.Instances(service)),
 		"setAside", len(after.SetAside()))
 }
 
@@ -105,7 +105,7 @@ func (r *Registry) expire(p *pool, now time.Time) {
 		if p.expiry != timer {
 			return // it was stopped too late
 		}
-		r.log.Warn("instances that were not listed again are given up", "service", p.service, "instances", len(p.unconfirmed))
+		r.log.Warn("instances that were not listed again are given up", "of", p.service, "instances", len(p.unconfirmed))
 		clear(p.unconfirmed)
 		r.publish(p)
 	})
@@ -140,7 +140,7 @@ func (r *Registry) ConnectFailed(service, id string) {
 	}
 	delete(p.unconfirmed, id)
 	r.publish(p)
-	r.log.Warn("an unconfirmed instance cannot be connected to and is given up", "service", service, "instance", id)
+	r.log.Warn("an unconfirmed instance cannot be connected to and is given up", "of", service, "instance", id)
 }
 
 // answered notes a good answer for the readiness.

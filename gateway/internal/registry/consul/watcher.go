@@ -45,7 +45,7 @@ func (w *watcher) run(ctx context.Context) {
 // next question begins anew.
 func (w *watcher) take(a answer) {
 	if w.failures > 0 {
-		w.r.log.Info("Consul is followed again", "service", w.pool.service, "failures", w.failures)
+		w.r.log.Info("Consul is followed again", "of", w.pool.service, "failures", w.failures)
 	}
 	index := max(1, a.index)
 	if index < w.index {
@@ -66,7 +66,7 @@ func (w *watcher) fail(ctx context.Context, err error) {
 	w.r.interrupted(w.pool)
 	if w.failures&(w.failures-1) == 0 { // the first, second, fourth, eighth …
 		w.r.log.Warn("Consul cannot be followed; the last known instances stay in force",
-			"service", w.pool.service, "error", reason, "failures", w.failures)
+			"of", w.pool.service, "error", reason, "failures", w.failures)
 	}
 	pause(ctx, w.backoff())
 }
