@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"specialroutes.example/specialroutes/internal/feed"
 	"specialroutes.example/specialroutes/internal/gateways"
 	"specialroutes.example/specialroutes/internal/opening"
+	"specialroutes.example/specialroutes/internal/retention"
 	"specialroutes.example/specialroutes/internal/tokens"
 )
 
@@ -65,6 +67,7 @@ func (p *program) serve(ctx context.Context, c config.Config) (err error) {
 		Background: []func(context.Context) error{
 			inTurn(store.Run, changes.Run), // nothing is asked that is not open yet
 			census.New(store, log, metrics).Run,
+			retaining(c.HistoryKeep, store, log),
 			stopping(draining, changes),
 		},
 		OnListen: func(_ string, a net.Addr) {
@@ -97,6 +100,21 @@ func stopping(draining *service.Draining, f *feed.Feed) func(context.Context) er
 		case <-ctx.Done():
 		}
 		return nil
+	}
+}
+
+// retaining cuts history, once the database is open, when it is not kept for ever.
+func retaining(keep time.Duration, s *opening.Store, log *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if keep == 0 {
+			return nil
+		}
+		select {
+		case <-s.Opened():
+		case <-ctx.Done():
+			return nil
+		}
+		return retention.New(retention.Options{Store: s, Keep: keep, Log: log, Now: time.Now, Random: rand.Float64}).Run(ctx)
 	}
 }
 

@@ -48,6 +48,10 @@ type Config struct {
 	// reach the port by pointing its own name here.
 	Hosts []string
 
+	// HistoryKeep is the age that an entry of history reaches before it is removed;
+	// the newest ones stay whatever their age. Default (zero) is for ever.
+	HistoryKeep time.Duration
+
 	// TLSCert and TLSKey name PEM files. Both or neither. Default (zero) is plain
 	// HTTP.
 	TLSCert, TLSKey string
@@ -88,6 +92,8 @@ func settings() []setting {
 		{flag: "hosts", env: "SPECIALROUTES_HOSTS", standard: "",
 			usage: "`names` in a Host header that are answered, with commas; * is any (default: any with tokens, else addresses and names without a dot)",
 			set:   setHosts},
+		{flag: "history-keep", env: "SPECIALROUTES_HISTORY_KEEP", standard: "0",
+			usage: "how `long` history is kept, as 8760h; 0 is for ever", set: setDuration(0, func(c *Config) *time.Duration { return &c.HistoryKeep })},
 		{flag: "tls-cert", env: "SPECIALROUTES_TLS_CERT", standard: "",
 			usage: "PEM `file` of the certificate chain", set: func(c *Config, s string) error { c.TLSCert = s; return nil }},
 		{flag: "tls-key", env: "SPECIALROUTES_TLS_KEY", standard: "",

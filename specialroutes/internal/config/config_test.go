@@ -41,13 +41,13 @@ func TestLoad(t *testing.T) {
 				"SPECIALROUTES_LISTEN=:8910", "DATABASE_URL=postgres://u:p@db/x", "SPECIALROUTES_NO_MIGRATE=true",
 				"SPECIALROUTES_TOKENS_FILE=/t", "SPECIALROUTES_HOSTS=a.example, B.example,,::1",
 				"SPECIALROUTES_TLS_CERT=/c", "SPECIALROUTES_TLS_KEY=/k", "SPECIALROUTES_LOG_LEVEL=DEBUG",
-				"SPECIALROUTES_DRAIN_DELAY=0s", "SPECIALROUTES_DRAIN_LIMIT=1m",
+				"SPECIALROUTES_DRAIN_DELAY=0s", "SPECIALROUTES_DRAIN_LIMIT=1m", "SPECIALROUTES_HISTORY_KEEP=8760h",
 			},
 			want: func(c *config.Config) {
 				*c = config.Config{
 					Listen: ":8910", DatabaseURL: "postgres://u:p@db/x", NoMigrate: true, TokensFile: "/t",
 					Hosts: []string{"a.example", "b.example", "::1"}, TLSCert: "/c", TLSKey: "/k",
-					LogLevel: slog.LevelDebug, DrainLimit: time.Minute,
+					LogLevel: slog.LevelDebug, DrainLimit: time.Minute, HistoryKeep: 8760 * time.Hour,
 				}
 			},
 		},
@@ -55,12 +55,12 @@ func TestLoad(t *testing.T) {
 			name: "everything by flag",
 			args: []string{
 				"--listen=[::1]:0", "--database-url=sqlite:///x.db", "--no-migrate", "--insecure-admin", "--hosts=*",
-				"--log-level=error", "--drain-delay=1s", "--drain-limit=2s",
+				"--log-level=error", "--drain-delay=1s", "--drain-limit=2s", "--history-keep=1h",
 			},
 			want: func(c *config.Config) {
 				*c = config.Config{
 					Listen: "[::1]:0", DatabaseURL: "sqlite:///x.db", NoMigrate: true, InsecureAdmin: true, Hosts: []string{"*"},
-					LogLevel: slog.LevelError, DrainDelay: time.Second, DrainLimit: 2 * time.Second,
+					LogLevel: slog.LevelError, DrainDelay: time.Second, DrainLimit: 2 * time.Second, HistoryKeep: time.Hour,
 				}
 			},
 		},
@@ -109,6 +109,8 @@ func TestLoadNamesEveryMistake(t *testing.T) {
 		{"a level that is none", []string{"--log-level=loud"}, nil, []string{"--log-level", "loud"}},
 		{"a time without unit", []string{"--drain-delay=5"}, nil, []string{"--drain-delay"}},
 		{"a negative time", []string{"--drain-delay=-1s"}, nil, []string{"--drain-delay"}},
+		{"a history of years", []string{"--history-keep=1y"}, nil, []string{"--history-keep", "1y"}},
+		{"a history of less than nothing", nil, []string{"SPECIALROUTES_HISTORY_KEEP=-1h"}, []string{"SPECIALROUTES_HISTORY_KEEP"}},
 		{"no time to drain", []string{"--drain-limit=0s"}, nil, []string{"--drain-limit"}},
 		{"a host with a port", []string{"--hosts=a:80"}, nil, []string{"--hosts", "without port"}},
 		{"a certificate without key", []string{"--tls-cert=c"}, nil, []string{"--tls-cert", "--tls-key"}},

@@ -29,12 +29,16 @@ type Store struct {
 	log    *slog.Logger
 	open   func(context.Context) (store.Store, error)
 	opened atomic.Pointer[store.Store]
+	isOpen chan struct{} // closed when it is
 }
 
 // New returns a store that Run opens. What open returns is closed by Close.
 func New(log *slog.Logger, open func(context.Context) (store.Store, error)) *Store {
-	return &Store{log: log, open: open}
+	return &Store{log: log, open: open, isOpen: make(chan struct{})}
 }
+
+// Opened returns a channel that is closed when the store is open.
+func (s *Store) Opened() <-chan struct{} { return s.isOpen }
 
 // Run opens the store and returns nil. While the database is not available it tries
 // again; any other error is returned, because no waiting will mend it. It returns
@@ -45,6 +49,7 @@ func (s *Store) Run(ctx context.Context) error {
 		opened, err := s.open(ctx)
 		if err == nil {
 			s.opened.Store(&opened)
+			close(s.isOpen)
 			s.log.Info("the database is open")
 			return nil
 		}

@@ -40,6 +40,11 @@ func TestStoreIsAwayUntilItIsOpen(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- s.Run(t.Context()) }()
 		time.Sleep(50 * time.Second)
+		select {
+		case <-s.Opened():
+			t.Error("it says that it is open")
+		default:
+		}
 		if _, err := s.Head(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("Head() = %v, want ErrUnavailable", err)
 		}
@@ -61,6 +66,7 @@ func TestStoreIsAwayUntilItIsOpen(t *testing.T) {
 		if err := <-done; err != nil || time.Since(up) > 5*time.Second {
 			t.Errorf("Run = %v, %v after the database was up", err, time.Since(up))
 		}
+		<-s.Opened()
 		if head, err := s.Head(t.Context()); err != nil || head.Revision != 1 {
 			t.Errorf("Head() = %v, %v, want revision 1", head, err)
 		}

@@ -16,6 +16,7 @@ var history = map[string]func(t *testing.T, db Database){
 	"pruning keeps the newest entries":                                pruneByNumber,
 	"pruning keeps what is young, without a gap when a clock is slow": pruneByAge,
 	"pruning everything leaves the records and the counter":           pruneAll,
+	"pruning removes more than one step at a time":                    pruneMany,
 }
 
 // epoch is where the clocks of these tests begin.
@@ -165,4 +166,17 @@ func pruneAll(t *testing.T, db Database) {
 	// Nobody can say what came between the cut places and now; also not for the
 	// reader of the empty database, and for the last place, whose entry is gone.
 	wantFull(t, s, places, true, true, true, true, true, true, true, true, true, true, true)
+}
+
+func pruneMany(t *testing.T, db Database) {
+	s := db.Open(t, store.Sources{})
+	write(t, s, "svc", put(Record("svc", 1)))
+	db.Exec(t, `INSERT INTO history (revision, nonce, service, who, why, at)
+		WITH RECURSIVE c(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM c WHERE n < 12000)
+		SELECT n, 'n' || n, 'svc', 'tester', '', '2026-03-01T12:00:00.000000Z' FROM c`)
+	db.Exec(t, `UPDATE counter SET n = 12000, nonce = 'n12000'`)
+	prune(t, s, store.Prune{Keep: 7}, 11_993)
+	if entries := historyOf(t, s, "svc"); len(entries) != 7 || entries[6].Revision != 11_994 {
+		t.Errorf("history has %d entries, want the 7 from revision 11994 on", len(entries))
+	}
 }
