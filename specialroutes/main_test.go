@@ -554,3 +554,30 @@ func TestServe_AWriteWaitsForGatewaysThatFollowAnotherProcess(t *testing.T) {
 		}
 	}
 }
+
+func TestServe_LinkLocalEndpointsAreTheOperatorsWord(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DATABASE_URL=sqlite://" + filepath.ToSlash(filepath.Join(t.TempDir(), "x.db")), "SPECIALROUTES_INSECURE_ADMIN=true"}
+	body := strings.Replace(half, "http://orgservice-new:8087", "http://169.254.169.254", 1)
+	for _, test := range []struct {
+		environ, flag string
+		status        int
+	}{
+		{"", "", http.StatusUnprocessableEntity},
+		{"", "--allow-link-local", http.StatusCreated},
+		{"SPECIALROUTES_ALLOW_LINK_LOCAL=true", "", http.StatusOK},
+		{"SPECIALROUTES_ALLOW_LINK_LOCAL=true", "--allow-link-local=false", http.StatusUnprocessableEntity},
+	} {
+		args := []string{"serve"}
+		if test.flag != "" {
+			args = append(args, test.flag)
+		}
+		p := start(t, append(environ, test.environ), args...).ready()
+		if status, answer := p.do("PUT", bookPath, body); status != test.status {
+			t.Errorf("with %q and %q a PUT is answered with %d %s, want %d", test.environ, test.flag, status, answer, test.status)
+		}
+		if err := p.stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	}
+}

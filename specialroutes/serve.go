@@ -54,7 +54,7 @@ func (p *program) serve(ctx context.Context, c config.Config) (err error) {
 	changes := feed.New(store, log)
 	server := service.HTTPServer(api.New(api.Options{
 		Store: store, Feed: changes, Gateways: gateways.New(store, log), Log: log, Metrics: metrics, Draining: draining,
-		Tokens: valid, InsecureAdmin: c.InsecureAdmin, Hosts: c.Hosts,
+		Tokens: valid, InsecureAdmin: c.InsecureAdmin, AllowLinkLocal: c.AllowLinkLocal, Hosts: c.Hosts,
 	}))
 	server.WriteTimeout = writeTimeout
 	server.DisableGeneralOptionsHandler = true // OPTIONS * is answered like any other

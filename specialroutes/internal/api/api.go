@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"specialroutes.example/services/routing"
 	"specialroutes.example/services/service"
 	"specialroutes.example/specialroutes/internal/feed"
 	"specialroutes.example/specialroutes/internal/gateways"
@@ -21,7 +22,7 @@ import (
 	"specialroutes.example/specialroutes/internal/tokens"
 )
 
-// Options is what the interface stands on. All but Hosts, Tokens, Draw
+// Options is what the interface stands on. All but AllowLinkLocal, Hosts, Tokens, Draw
 // and BodyTimeout are needed.
 type Options struct {
 	Store store.Store
@@ -38,6 +39,10 @@ type Options struct {
 	// InsecureAdmin lets everybody write who comes without a token, while there are
 	// none.
 	InsecureAdmin bool
+
+	// AllowLinkLocal lets records have endpoints with link-local and metadata
+	// addresses, as in config.Config.
+	AllowLinkLocal bool
 
 	// Hosts are the names that are answered, as in config.Config.
 	Hosts []string
@@ -61,6 +66,7 @@ type api struct {
 	hosts   hostPolicy
 	origins *http.CrossOriginProtection
 	metrics *metrics
+	rules   []routing.Option // for what is to be stored
 }
 
 // operation is one line of the table of operations: a method and a path of
@@ -111,6 +117,9 @@ func newEngine(o Options) *gin.Engine {
 		hosts:   newHostPolicy(o.Hosts, o.Tokens != nil),
 		origins: http.NewCrossOriginProtection(),
 		metrics: newMetrics(o.Metrics, o.Feed),
+	}
+	if a.AllowLinkLocal {
+		a.rules = []routing.Option{routing.AllowLinkLocal()}
 	}
 	if a.Draw == nil {
 		a.Draw = func(sum int64) int64 { return 1 + rand.Int64N(sum) }

@@ -104,17 +104,17 @@ func (a *api) putBook(c *gin.Context) error {
 	if err := a.readBody(c, &book); err != nil {
 		return err
 	}
-	if err := checkBook(&book, w.service); err != nil {
+	if err := a.checkBook(&book, w.service); err != nil {
 		return err
 	}
 	stored, before, err := a.write(c, w, func(before *store.Stored) (*routing.Record, error) {
 		if before == nil {
-			return routing.FromBook(book, nil)
+			return routing.FromBook(book, nil, a.rules...)
 		}
 		if _, err := bookOf(before); err != nil {
 			return nil, err
 		}
-		return routing.FromBook(book, before.Record)
+		return routing.FromBook(book, before.Record, a.rules...)
 	})
 	if err != nil {
 		return err
@@ -134,8 +134,8 @@ func (a *api) putBook(c *gin.Context) error {
 // checkBook finds all mistakes of a book's record before the store is asked: what
 // will be refused need not wait for other writers. The document names its service,
 // as a whole record does, so that one sent to the wrong path is noticed.
-func checkBook(b *routing.Book, service string) error {
-	_, err := routing.FromBook(*b, nil)
+func (a *api) checkBook(b *routing.Book, service string) error {
+	_, err := routing.FromBook(*b, nil, a.rules...)
 	mistakes, ok := errors.AsType[routing.ValidationError](err)
 	if err != nil && !ok {
 		return err

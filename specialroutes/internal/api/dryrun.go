@@ -28,6 +28,10 @@ type dryRun struct {
 	Warnings []string        `json:"warnings,omitempty"`
 }
 
+// asStored is how what is stored, or has been checked, is compiled: the setting is
+// about what may be stored anew, and a record from before it is shown as it is.
+var asStored = routing.AllowLinkLocal()
+
 // difference is one member that differs. Before or After is absent, as Op says.
 type difference struct {
 	Pointer string           `json:"pointer"`
@@ -41,11 +45,11 @@ func newDryRun(service string, before *store.Stored, after *routing.Record) (*dr
 	if before != nil {
 		d.Before = before.Record // nil when it is broken
 	}
-	from, err := routing.Compile(d.Before, nil)
+	from, err := routing.Compile(d.Before, nil, asStored)
 	if err != nil {
 		return nil, fmt.Errorf("compiling the stored record: %w", err)
 	}
-	to, err := routing.Compile(after, nil)
+	to, err := routing.Compile(after, nil, asStored)
 	if err != nil {
 		return nil, err
 	}

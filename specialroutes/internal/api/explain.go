@@ -50,7 +50,7 @@ func (a *api) explain(c *gin.Context) error {
 	if err := a.readBody(c, &q); err != nil {
 		return err
 	}
-	request, err := q.check()
+	request, err := q.check(a.rules)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *api) explain(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	route, err := routing.Compile(record, base.Record)
+	route, err := routing.Compile(record, base.Record, asStored)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ var (
 )
 
 // check finds all mistakes of a question, and returns its request.
-func (q *question) check() (*routing.Request, error) {
+func (q *question) check(rules []routing.Option) (*routing.Request, error) {
 	var mistakes routing.ValidationError
 	add := func(pointer, detail string) {
 		mistakes = append(mistakes, routing.FieldError{Pointer: pointer, Detail: detail})
@@ -148,7 +148,7 @@ func (q *question) check() (*routing.Request, error) {
 		if q.Record.Service != "" && q.Record.Service != q.Service {
 			add("/record/service", "is another service than the question's")
 		}
-		for _, m := range q.Record.Validate() {
+		for _, m := range q.Record.Validate(rules...) {
 			add("/record"+m.Pointer, m.Detail)
 		}
 	}

@@ -124,7 +124,7 @@ func (a *api) recordAfter(c *gin.Context, service string, revision int64) (*rout
 	if err := strictjson.Decode(entries[0].After, record); err != nil {
 		return nil, wrong("left a record behind that cannot be read any more: " + err.Error())
 	}
-	if err := checkRecord(record, service); err != nil {
+	if err := a.checkRecord(record, service); err != nil {
 		return nil, wrong("left a record behind that is not valid any more: " + err.Error())
 	}
 	return record, nil

@@ -29,13 +29,13 @@ func (a *api) putWeights(c *gin.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return withWeights(record, weights)
+		return withWeights(record, weights, a.rules)
 	})
 }
 
 // withWeights returns the record with other weights. All its variants are named, so
 // that the sum is what whoever wrote the weights thinks it is.
-func withWeights(r *routing.Record, weights map[string]int64) (*routing.Record, error) {
+func withWeights(r *routing.Record, weights map[string]int64, rules []routing.Option) (*routing.Record, error) {
 	var mistakes routing.ValidationError
 	add := func(name, detail string) {
 		mistakes = append(mistakes, routing.FieldError{Pointer: pointerTo(name), Detail: detail})
@@ -66,7 +66,7 @@ func withWeights(r *routing.Record, weights map[string]int64) (*routing.Record, 
 	if mistakes != nil {
 		return nil, mistakes
 	}
-	return after, after.Validate().Err()
+	return after, after.Validate(rules...).Err()
 }
 
 // pointerTo is the JSON pointer of a member.
@@ -102,6 +102,9 @@ func (a *api) putActive(c *gin.Context) error {
 		}
 		after := record.Clone()
 		after.Active = body.Active
-		return after, nil
+		if !*body.Active {
+			return after, nil // whatever it is, it can be switched off
+		}
+		return after, after.Validate(a.rules...).Err()
 	})
 }

@@ -99,19 +99,19 @@ func (a *api) putRoute(c *gin.Context) error {
 	if err := a.readBody(c, record); err != nil {
 		return err
 	}
-	if err := checkRecord(record, service); err != nil {
+	if err := a.checkRecord(record, service); err != nil {
 		return err
 	}
 	return a.change(c, w, func(*store.Stored) (*routing.Record, error) { return record, nil })
 }
 
 // checkRecord finds all mistakes of a record that is to be stored for a service.
-func checkRecord(r *routing.Record, service string) error {
+func (a *api) checkRecord(r *routing.Record, service string) error {
 	var mistakes routing.ValidationError
 	if r.Service != "" && r.Service != service { // that it is missing is found below
 		mistakes = append(mistakes, routing.FieldError{Pointer: "/service", Detail: "the path names another service"})
 	}
-	return append(mistakes, r.Validate()...).Err()
+	return append(mistakes, r.Validate(a.rules...)...).Err()
 }
 
 func (a *api) deleteRoute(c *gin.Context) error {

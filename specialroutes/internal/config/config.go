@@ -42,6 +42,11 @@ type Config struct {
 	// excludes TokensFile. Default false.
 	InsecureAdmin bool
 
+	// AllowLinkLocal lets records have endpoints with link-local and metadata
+	// addresses, which whoever may write records could read through a gateway. A
+	// gateway has a setting of its own. Default false.
+	AllowLinkLocal bool
+
 	// Hosts are the names in a Host header that are answered, without port; "*" is
 	// any. Default (nil): any when there are tokens, because a page in a browser has
 	// none to send; otherwise addresses, and names without a dot, so that no page can
@@ -89,6 +94,8 @@ func settings() []setting {
 			set:   func(c *Config, s string) error { c.TokensFile = s; return nil }},
 		{flag: "insecure-admin", env: "SPECIALROUTES_INSECURE_ADMIN", standard: "false", boolean: true,
 			usage: "let everybody who reaches the port write", set: setBool(func(c *Config) *bool { return &c.InsecureAdmin })},
+		{flag: "allow-link-local", env: "SPECIALROUTES_ALLOW_LINK_LOCAL", standard: "false", boolean: true,
+			usage: "let records have endpoints with link-local and metadata addresses", set: setBool(func(c *Config) *bool { return &c.AllowLinkLocal })},
 		{flag: "hosts", env: "SPECIALROUTES_HOSTS", standard: "",
 			usage: "`names` in a Host header that are answered, with commas; * is any (default: any with tokens, else addresses and names without a dot)",
 			set:   setHosts},

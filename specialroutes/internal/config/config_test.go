@@ -42,12 +42,13 @@ func TestLoad(t *testing.T) {
 				"SPECIALROUTES_TOKENS_FILE=/t", "SPECIALROUTES_HOSTS=a.example, B.example,,::1",
 				"SPECIALROUTES_TLS_CERT=/c", "SPECIALROUTES_TLS_KEY=/k", "SPECIALROUTES_LOG_LEVEL=DEBUG",
 				"SPECIALROUTES_DRAIN_DELAY=0s", "SPECIALROUTES_DRAIN_LIMIT=1m", "SPECIALROUTES_HISTORY_KEEP=8760h",
+				"SPECIALROUTES_ALLOW_LINK_LOCAL=true",
 			},
 			want: func(c *config.Config) {
 				*c = config.Config{
 					Listen: ":8910", DatabaseURL: "postgres://u:p@db/x", NoMigrate: true, TokensFile: "/t",
 					Hosts: []string{"a.example", "b.example", "::1"}, TLSCert: "/c", TLSKey: "/k",
-					LogLevel: slog.LevelDebug, DrainLimit: time.Minute, HistoryKeep: 8760 * time.Hour,
+					LogLevel: slog.LevelDebug, DrainLimit: time.Minute, HistoryKeep: 8760 * time.Hour, AllowLinkLocal: true,
 				}
 			},
 		},
@@ -55,12 +56,12 @@ func TestLoad(t *testing.T) {
 			name: "everything by flag",
 			args: []string{
 				"--listen=[::1]:0", "--database-url=sqlite:///x.db", "--no-migrate", "--insecure-admin", "--hosts=*",
-				"--log-level=error", "--drain-delay=1s", "--drain-limit=2s", "--history-keep=1h",
+				"--log-level=error", "--drain-delay=1s", "--drain-limit=2s", "--history-keep=1h", "--allow-link-local",
 			},
 			want: func(c *config.Config) {
 				*c = config.Config{
 					Listen: "[::1]:0", DatabaseURL: "sqlite:///x.db", NoMigrate: true, InsecureAdmin: true, Hosts: []string{"*"},
-					LogLevel: slog.LevelError, DrainDelay: time.Second, DrainLimit: 2 * time.Second, HistoryKeep: time.Hour,
+					LogLevel: slog.LevelError, DrainDelay: time.Second, DrainLimit: 2 * time.Second, HistoryKeep: time.Hour, AllowLinkLocal: true,
 				}
 			},
 		},
@@ -106,6 +107,7 @@ func TestLoadNamesEveryMistake(t *testing.T) {
 		{"a port out of range", []string{"--listen=:65536"}, nil, []string{"--listen", "65535"}},
 		{"another database", nil, []string{"DATABASE_URL=mysql://x"}, []string{"DATABASE_URL", "postgres://"}},
 		{"a boolean that is none", nil, []string{"SPECIALROUTES_INSECURE_ADMIN=yes"}, []string{"SPECIALROUTES_INSECURE_ADMIN", "neither true nor false"}},
+		{"half of a permission", nil, []string{"SPECIALROUTES_ALLOW_LINK_LOCAL=1"}, []string{"SPECIALROUTES_ALLOW_LINK_LOCAL", "neither true nor false"}},
 		{"a level that is none", []string{"--log-level=loud"}, nil, []string{"--log-level", "loud"}},
 		{"a time without unit", []string{"--drain-delay=5"}, nil, []string{"--drain-delay"}},
 		{"a negative time", []string{"--drain-delay=-1s"}, nil, []string{"--drain-delay"}},
