@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -216,6 +217,29 @@ func TestNoCallReachesAVariantAfterTheAnswerThatTookItsWeight(t *testing.T) {
 	}
 	close(stop)
 	group.Wait()
+}
+
+func TestAChangeCanBeWaitedForAfterADatabaseWasRestoredToAnEarlierRevision(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, addr := filepath.Join(dir, "special.db"), shared.ports.free(t)
+	special, url := startSpecialRoutes(t, file, addr)
+	l := newLab(t, labOptions{records: url})
+	l.setApplied(t, labService, l.record(1, 0))
+	special.stop(t)
+	backup := snapshot(t, dir)
+	special, _ = startSpecialRoutes(t, file, addr)
+	for i := range 8 {
+		l.setApplied(t, labService, l.record(0, int64(i+1)))
+	}
+	wantRouted(t, l.get(t, "/x"), "new", "draw")
+	special.stop(t)
+	restore(t, dir, backup)
+	_, _ = startSpecialRoutes(t, file, addr)
+	// The gateway is far ahead by its number, of a history that is no more.
+	a, took := l.setApplied(t, labService, l.record(2, 0))
+	wantRouted(t, l.get(t, "/x"), "old", "draw")
+	wantApplied(t, a, applied{Of: 1, Now: 1}, took, 0, 9*time.Second)
 }
 
 // replica starts a second specialroutes on the same database.
