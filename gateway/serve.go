@@ -85,9 +85,12 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		Table:     routes,
 		Records:   func() filter.Records { return e.store.Load() },
 		Instances: e.registry.Load,
-		Balancer:  balance.New(balance.Options{Now: time.Now, ConnectFailed: e.registry.ConnectFailed}),
-		Draw:      func(sum int64) int64 { return 1 + rand.Int64N(sum) },
-		NewID:     uuid.NewString,
+		Balancer: balance.New(balance.Options{
+			Now: time.Now, Random: rand.Int64N, ConnectFailed: e.registry.ConnectFailed,
+			ActiveLimit: int64(c.ActiveLimit), ZoneLabel: c.ZoneLabel,
+		}),
+		Draw:  func(sum int64) int64 { return 1 + rand.Int64N(sum) },
+		NewID: uuid.NewString,
 
 		NewKey: filter.RandomKey, OverrideKeys: keys, Now: time.Now,
 

@@ -1,9 +1,12 @@
 // Package balance goes from a variant to one target: the variant's instances,
-// what is available of them, and the pick. It also decides what gives way when
-// nothing is left, and keeps what it has learnt of each target's health.
+// what the label rules leave of them, what is available of those, zones, and the
+// pick. It also decides what gives way when nothing is left, and keeps what it has
+// learnt of each target's health.
 package balance
 
 import (
+	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +32,14 @@ type Options struct {
 	// skipped; 0 is none.
 	ActiveLimit int64
 
+	// ZoneLabel is the label that names an instance's availability zone; "" is none,
+	// and no zone is avoided.
+	ZoneLabel string
+
+	// Random gives a number of 0..n-1, each equally likely. It draws among zones of
+	// equal load, and the first instance where no counter is kept. Nil always gives 0.
+	Random func(n int64) int64
+
 	// ConnectFailed is told of each failed connect to an instance that the registry
 	// has not confirmed. Nil is fine.
 	ConnectFailed func(service, id string)
@@ -46,13 +57,20 @@ type Balancer struct {
 }
 
 // New returns a Balancer that knows nothing yet.
-func New(o Options) *Balancer { return &Balancer{options: o} }
+func New(o Options) *Balancer {
+	if o.Random == nil {
+		o.Random = func(int64) int64 { return 0 }
+	}
+	return &Balancer{options: o}
+}
 
 // candidate is a target with its health.
 type candidate struct {
 	Target
 	circuit *circuit
-	failed  func() // tells the registry of a failed connect; nil: it need not know
+	failed  func()            // tells the registry of a failed connect; nil: it need not know
+	labels  map[string]string // of the instance
+	addr    netip.Addr        // of the instance; zero: it is registered by name
 }
 
 // circuitKey names what a circuit belongs to: an instance by service and ID, an
@@ -87,68 +105,92 @@ func (b *Balancer) endpoint(t *routing.Target) *candidate {
 	return kept.(*candidate)
 }
 
-// poolKey names a filtered set of a service's instances.
-type poolKey struct{ service, filter string }
+// poolKey names a variant's instances. Where label rules filter them further, the
+// owner is the service whose record has the rules, so that no two services share
+// what follows from them.
+type poolKey struct{ owner, service, filter string }
 
-// pool is such a set, and the round robin over it. The counter stays when the
-// instances change.
+// pool is a variant's instances, and the round robin over them. The counters stay
+// when the instances change.
 type pool struct {
-	turn    atomic.Uint64
-	members atomic.Pointer[members]
+	turn     atomic.Uint64
+	members  atomic.Pointer[members]
+	labelled atomic.Pointer[labelled] // nil until label rules are asked about
 }
 
-// take returns the number of this pick. A further attempt of the same request
-// does not move the counter: with a dead instance among two, every request would
-// begin at that one.
-func (p *pool) take(further bool) int {
-	n := p.turn.Load()
-	if !further {
-		n = p.turn.Add(1) - 1
-	}
-	return int(n & (1<<62 - 1))
-}
-
-// members is the set in one snapshot of the registry.
+// members is a pool in one snapshot of the registry.
 type members struct {
-	snapshot   *registry.Snapshot
-	candidates []*candidate
+	snapshot *registry.Snapshot
+	set      // without label rules
 }
 
-// pool returns the instances of a variant that has no endpoint.
-func (b *Balancer) pool(service string, t *routing.Target, s *registry.Snapshot) (*pool, []*candidate) {
-	if t.Service != "" {
-		service = t.Service
+// set returns the instances of a variant that has no endpoint, as far as the label
+// rules of the record leave them to a request that asks for these values.
+func (b *Balancer) set(w *Want, t *routing.Target, values []string) *set {
+	p, m := b.pool(w, t)
+	rules := w.Route.LabelRules()
+	if len(rules) == 0 {
+		return &m.set
 	}
-	key := poolKey{service, filterKey(t)}
+	l := p.labelled.Load()
+	if !l.of(m, rules) {
+		l = newLabelled(m, rules, b.options.ZoneLabel, l)
+		p.labelled.Store(l)
+	}
+	return l.set(values)
+}
+
+// registered is the name under which the registry has a variant's instances.
+func registered(w *Want, t *routing.Target) string {
+	if t.Service != "" {
+		return t.Service
+	}
+	return w.Service
+}
+
+func (b *Balancer) pool(w *Want, t *routing.Target) (*pool, *members) {
+	key := poolKey{service: registered(w, t), filter: filterKey(t)}
+	if len(w.Route.LabelRules()) > 0 {
+		key.owner = w.Service
+	}
 	found, ok := b.pools.Load(key)
 	if !ok {
 		found, _ = b.pools.LoadOrStore(key, new(pool))
 	}
 	p := found.(*pool)
 	m := p.members.Load()
-	if m == nil || m.snapshot != s {
-		m = b.membersOf(service, t, s)
+	if m == nil || m.snapshot != w.Instances {
+		m = b.membersOf(p, key.service, t, w.Instances)
 		p.members.Store(m)
 	}
-	return p, m.candidates
+	return p, m
 }
 
-// membersOf builds the set anew; it happens once for each snapshot, not for each
-// request.
-func (b *Balancer) membersOf(service string, t *routing.Target, s *registry.Snapshot) *members {
-	m := &members{snapshot: s}
+// membersOf builds the pool's members anew; it happens once for each snapshot, not
+// for each request.
+func (b *Balancer) membersOf(p *pool, service string, t *routing.Target, s *registry.Snapshot) *members {
+	m := &members{snapshot: s, set: set{turn: &p.turn}}
 	for _, i := range s.Instances(service) {
-		if !belongs(t, i) {
-			continue
+		if belongs(t, i) {
+			m.candidates = append(m.candidates, b.instance(service, i))
 		}
-		c := &candidate{
-			Target:  Target{Name: i.ID, Scheme: "http", Address: i.Address, Authority: i.Address},
-			circuit: b.circuit(circuitKey{service, i.ID}),
-		}
-		if i.Unconfirmed && b.options.ConnectFailed != nil {
-			c.failed = func() { b.options.ConnectFailed(service, i.ID) }
-		}
-		m.candidates = append(m.candidates, c)
 	}
+	m.zones = newZoning(b.options.ZoneLabel, m.candidates)
 	return m
+}
+
+// instance returns the candidate of an instance.
+func (b *Balancer) instance(service string, i *registry.Instance) *candidate {
+	c := &candidate{
+		Target:  Target{Name: i.ID, Scheme: "http", Address: i.Address, Authority: i.Address},
+		circuit: b.circuit(circuitKey{service, i.ID}),
+		labels:  i.Labels,
+	}
+	if host, _, err := net.SplitHostPort(i.Address); err == nil && !i.ByName {
+		c.addr, _ = netip.ParseAddr(host) // else it stays zero, which no network holds
+	}
+	if i.Unconfirmed && b.options.ConnectFailed != nil {
+		c.failed = func() { b.options.ConnectFailed(service, i.ID) }
+	}
+	return c
 }

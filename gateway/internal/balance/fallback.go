@@ -12,14 +12,17 @@ func (s *Selection) reason(now time.Time) Reason {
 		return Connect
 	}
 	t := s.want.Route.Variant(s.want.Variant)
-	candidates := []*candidate(nil)
+	var candidates []*candidate
 	if t.URL != nil {
-		candidates = append(candidates, s.balancer.endpoint(t))
+		candidates = []*candidate{s.balancer.endpoint(t)}
 	} else {
-		_, candidates = s.balancer.pool(s.want.Service, t, s.want.Instances)
+		candidates = s.set().candidates
+		if _, m := s.balancer.pool(&s.want, t); len(m.candidates) == 0 {
+			return NoInstances
+		}
 	}
 	if len(candidates) == 0 {
-		return NoInstances
+		return Labels
 	}
 	for _, c := range candidates {
 		if c.circuit.state(now) == tripped {
@@ -32,10 +35,19 @@ func (s *Selection) reason(now time.Time) Reason {
 // GaveWay returns the wanted variant's name and why the request's last target is
 // not simply one of its available instances; "" and "" when nothing gave way.
 func (s *Selection) GaveWay() (variant string, why Reason) {
-	if s.last == nil || s.last.stage == wanted {
+	switch {
+	case s.last == nil:
+		return "", ""
+	case s.last.stage != wanted:
+		why = s.why
+	case s.sets[wanted] != nil && s.sets[wanted].relaxed:
+		why = Labels
+	case s.spread:
+		why = Zones
+	default:
 		return "", ""
 	}
-	return s.want.Route.Variant(s.want.Variant).Name, s.why
+	return s.want.Route.Variant(s.want.Variant).Name, why
 }
 
 // ConnectFailed reports whether a connect failed on the way.
@@ -67,16 +79,16 @@ func (s *Selection) stepsOf(now time.Time, t *routing.Target) []Step {
 	if t.URL != nil {
 		return []Step{{t.Name, "endpoint", 1}, {t.Name, "availability", s.count(now, []*candidate{s.balancer.endpoint(t)})}}
 	}
-	service := s.want.Service
-	if t.Service != "" {
-		service = t.Service
+	_, m := s.balancer.pool(&s.want, t)
+	steps := []Step{
+		{t.Name, "instances", len(s.want.Instances.Instances(registered(&s.want, t)))},
+		{t.Name, "selector", len(m.candidates)},
 	}
-	_, candidates := s.balancer.pool(s.want.Service, t, s.want.Instances)
-	return []Step{
-		{t.Name, "instances", len(s.want.Instances.Instances(service))},
-		{t.Name, "selector", len(candidates)},
-		{t.Name, "availability", s.count(now, candidates)},
+	set := s.balancer.set(&s.want, t, s.values)
+	for i, left := range set.left {
+		steps = append(steps, Step{t.Name, "label " + s.want.Route.LabelRules()[i].Label, left})
 	}
+	return append(steps, Step{t.Name, "availability", s.count(now, set.candidates)})
 }
 
 func (s *Selection) count(now time.Time, candidates []*candidate) int {

@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ type Want struct {
 	Route     *routing.Route // its record; nil is none
 	Variant   int            // of Route
 	Instances *registry.Snapshot
+	Header    http.Header // of the request, for label rules; read by Select only
 
 	// Pinned keeps the request at its variant: an override asks for that one, and
 	// an answer of another would be a lie.
@@ -26,10 +28,11 @@ type Reason string
 // The reasons, as X-Route-Fallback names them.
 const (
 	NoInstances Reason = "no-instances" // none is registered, or none belongs to the variant
-	Labels      Reason = "labels"       // label rules left none
+	Labels      Reason = "labels"       // label rules left none, or those of a rule's fallback
 	Tripped     Reason = "tripped"      // circuits are open
 	Limit       Reason = "limit"        // requests in flight are at their limit
 	Connect     Reason = "connect"      // connects failed
+	Zones       Reason = "zones"        // zones that may be used have none available; another zone answers
 )
 
 // Connects that may fail in the wanted variant, and in the default variant when
@@ -56,17 +59,21 @@ const (
 type Selection struct {
 	balancer *Balancer
 	want     Want
+	values   []string // asked of the label rules
+	sets     [2]*set  // of the wanted and of the default variant, once they are known
 	stage    stage
 	tried    []*candidate
 	room     [4]*candidate // tried, without an allocation
 	last     *Pick
 	connects [exhausted]int // that failed, by stage
 	why      Reason         // the wanted variant gave way
+	spread   bool           // zones gave way
 }
 
 // Select begins the selection of a request's targets.
 func (b *Balancer) Select(w Want) *Selection {
-	s := &Selection{balancer: b, want: w}
+	s := &Selection{balancer: b, want: w, values: asked(w.Route.LabelRules(), w.Header)}
+	s.want.Header = nil // it changes while the request goes on
 	s.tried = s.room[:0]
 	return s
 }
@@ -133,21 +140,47 @@ func (s *Selection) variant() *routing.Target {
 	return s.want.Route.Variant(s.want.Variant)
 }
 
+// set returns the instances of the stage's variant, which has no endpoint.
+func (s *Selection) set() *set {
+	which := wanted
+	if s.stage == fallback {
+		which = fallback
+	}
+	if s.sets[which] == nil {
+		s.sets[which] = s.balancer.set(&s.want, s.variant(), s.values)
+	}
+	return s.sets[which]
+}
+
 // pick takes a target of the stage's variant that has not been tried.
 func (s *Selection) pick(now time.Time) *Pick {
-	t := s.variant()
-	if t.URL != nil {
+	if t := s.variant(); t.URL != nil {
 		return s.enter(now, s.balancer.endpoint(t))
 	}
-	p, candidates := s.balancer.pool(s.want.Service, t, s.want.Instances)
-	if len(candidates) == 0 {
+	set := s.set()
+	if len(set.candidates) == 0 {
 		return nil
 	}
-	turn := p.take(len(s.tried) > 0)
-	if first := candidates[turn%len(candidates)]; len(s.tried) == 0 && s.balancer.healthy(candidates) {
+	turn := set.take(len(s.tried) > 0, s.balancer.options.Random)
+	first := set.candidates[turn%len(set.candidates)]
+	if len(s.tried) == 0 && !set.zones.matter() && s.balancer.healthy(set.candidates) {
 		return s.enter(now, first)
 	}
-	left := s.usable(now, candidates)
+	left := s.usable(now, set.candidates)
+	if s.stage == anyway || !set.zones.matter() {
+		return s.enterOne(now, left, turn)
+	}
+	if p := s.enterOne(now, s.balancer.inZones(now, set, left), turn); p != nil {
+		return p
+	}
+	p := s.enterOne(now, left, turn)
+	s.spread = p != nil && len(s.tried) == 1
+	return p
+}
+
+// enterOne takes the first of the candidates that lets the request in, from the
+// turn's on.
+func (s *Selection) enterOne(now time.Time, left []*candidate, turn int) *Pick {
 	for i := range left {
 		if p := s.enter(now, left[(turn+i)%len(left)]); p != nil {
 			return p

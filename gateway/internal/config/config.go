@@ -70,6 +70,15 @@ type Config struct {
 	// Instances is the static registry: service → its instances.
 	Instances map[string][]Instance `yaml:"instances"`
 
+	// ZoneLabel is the label that names an instance's availability zone: zones that
+	// are down or busy are avoided. Default "": none is. A rule of a record may use the
+	// same label as a lane, so this one is set by hand.
+	ZoneLabel string `yaml:"zoneLabel"`
+
+	// ActiveLimit is the number of requests in flight at which an instance or endpoint
+	// is skipped. Default 0: no limit.
+	ActiveLimit int `yaml:"activeLimit"`
+
 	// Upstream tunes the connections to instances and endpoints.
 	Upstream Upstream `yaml:"upstream"`
 

@@ -82,6 +82,8 @@ records:
   tokenFile: /run/token
   file: /var/lib/gateway/records.json
 upstream: {idleTimeout: 20s, maxIdlePerTarget: 7, allowLinkLocal: true}
+zoneLabel: az
+activeLimit: 200
 drain: {delay: 0s, limit: 1m}
 log: {level: debug, access: false}
 `)
@@ -111,6 +113,7 @@ log: {level: debug, access: false}
 	}
 	want.Records = config.Records{URLs: []string{"http://a:8910", "https://b/base"}, TokenFile: "/run/token", File: "/var/lib/gateway/records.json"}
 	want.Upstream = config.Upstream{IdleTimeout: 20 * time.Second, MaxIdlePerTarget: 7, AllowLinkLocal: true}
+	want.ZoneLabel, want.ActiveLimit = "az", 200
 	want.Drain = config.Drain{Limit: time.Minute}
 	want.Log = config.Log{Level: slog.LevelDebug}
 	if !reflect.DeepEqual(*c, want) {
@@ -229,6 +232,7 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		{"a route's timeouts", "routes:\n- prefix: /a\n  service: a\n  timeouts:\n    connect: 0s\n    header: 1s\n", []string{"6: routes[0].timeouts.header: unknown", "5: routes[0].timeouts.connect: "}},
 		{"limits", oneRoute + "limits: {headerBytes: 0, headerFields: 0, bodyBytes: -1}\n", []string{"2: limits.headerBytes: ", "2: limits.headerFields: ", "2: limits.bodyBytes: "}},
 		{"upstream", oneRoute + "upstream:\n  idleTimeout: 0s\n  maxIdlePerTarget: 0\n", []string{"4: upstream.maxIdlePerTarget: ", "3: upstream.idleTimeout: "}},
+		{"choice of instances", oneRoute + "zoneLabel: a=b\nactiveLimit: -1\n", []string{"3: activeLimit: ", "2: zoneLabel: "}},
 		{"drain", oneRoute + "drain: {delay: -1s, limit: -1s}\n", []string{"2: drain.delay: ", "2: drain.limit: "}},
 		{"no source of records", oneRoute + "records: {url: []}\n", []string{"2: records.url: at least one"}},
 		{

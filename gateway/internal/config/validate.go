@@ -47,7 +47,12 @@ func (d *draft) validate() {
 	d.records(c.Records)
 	d.instances(c.Instances)
 	d.consul(c)
+	if len(c.ZoneLabel) > 63 || strings.ContainsFunc(c.ZoneLabel, notInLabel) {
+		d.mistake("zoneLabel", "%q must be a label's name: up to 63 bytes of visible ASCII without =", c.ZoneLabel)
+	}
 }
+
+func notInLabel(r rune) bool { return r <= ' ' || r > '~' || r == '=' }
 
 // address checks a listening address: the host may be left out.
 func (d *draft) address(path, address string) {
@@ -188,6 +193,7 @@ func (d *draft) limits(c *Config) {
 		{"limits.headerBytes", int64(c.Limits.HeaderBytes), 1024},
 		{"limits.headerFields", int64(c.Limits.HeaderFields), 1},
 		{"limits.bodyBytes", int64(c.Limits.BodyBytes), 0},
+		{"activeLimit", int64(c.ActiveLimit), 0},
 		{"upstream.maxIdlePerTarget", int64(c.Upstream.MaxIdlePerTarget), 1},
 	} {
 		if f.value < f.least {

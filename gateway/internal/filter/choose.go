@@ -16,6 +16,7 @@ func choose(b *balance.Balancer, instances func() *registry.Snapshot) func(*Exch
 			Route:     ex.Record,
 			Variant:   ex.Decision.Variant,
 			Instances: instances(),
+			Header:    ex.Request.Header,
 			Pinned:    ex.Decision.Kind == routing.KindOverride,
 		})
 		ex.Pick = ex.Selection.Next()

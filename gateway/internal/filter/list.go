@@ -16,6 +16,10 @@ import (
 type Records interface {
 	// Route returns a service's compiled record; nil is none and decides as well.
 	Route(service string) *routing.Route
+
+	// RoutingHeaders returns the headers that label rules of any service read, in
+	// canonical form.
+	RoutingHeaders() []string
 }
 
 // Settings are what the filters need. All of it is immutable or safe for
@@ -53,7 +57,7 @@ func Standard(s Settings) *Chain {
 		Pre(4, "limits", limits(s.Limits)),
 		Pre(5, "client", client(s.TrustedProxies)),
 		Pre(6, "owned", owned),
-		Pre(7, "client-labels", clientLabels(s.ClientLabels)),
+		Pre(7, "client-labels", clientLabels(s.ClientLabels, s.Records)),
 		Pre(8, "override", overrides(s.OverrideKeys, s.Now)),
 
 		Route(1, "special-route", specialRoute(s.Draw, s.NewKey)),

@@ -24,6 +24,7 @@ import (
 type noRecords struct{}
 
 func (noRecords) Route(string) *routing.Route { return nil }
+func (noRecords) RoutingHeaders() []string    { return nil }
 
 // BenchmarkForward compares the gateway with a bare ReverseProxy in one run; the
 // ratio counts, not the times.

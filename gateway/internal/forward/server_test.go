@@ -28,6 +28,7 @@ import (
 type records struct{ route *routing.Route }
 
 func (r records) Route(string) *routing.Route { return r.route }
+func (records) RoutingHeaders() []string      { return nil }
 
 // newGateway leads /x to an upstream.
 func newGateway(t *testing.T, upstream string) *forward.Gateway {

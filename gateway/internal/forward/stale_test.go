@@ -38,6 +38,7 @@ func (d *dying) Write(p []byte) (int, error) {
 type noRecord struct{}
 
 func (noRecord) Route(string) *routing.Route { return nil }
+func (noRecord) RoutingHeaders() []string    { return nil }
 
 type lastEntry struct{ accesslog.Entry }
 

@@ -52,6 +52,7 @@ func (c compiler) apply(before *Snapshot, e *envelope, now time.Time) *Snapshot 
 			s.setAside++
 		}
 	}
+	s.headers = s.routingHeaders()
 	return s
 }
 

@@ -183,6 +183,30 @@ func TestTheWildcardRecordIsUnderAllOthers(t *testing.T) {
 	}
 }
 
+func TestTheRoutingHeadersAreThoseOfAllRecords(t *testing.T) {
+	t.Parallel()
+	record := func(service string, revision int, headers ...string) string {
+		var rules []string
+		for _, h := range headers {
+			rules = append(rules, fmt.Sprintf(`{"header":%q,"label":"l","mode":"exact"}`, h))
+		}
+		return recordstest.Item(service, revision, fmt.Sprintf(`{"service":%q,"active":false,"labelRules":[%s]}`, service, strings.Join(rules, ",")))
+	}
+	check := func(s *Snapshot, want ...string) {
+		t.Helper()
+		if got := s.RoutingHeaders(); !slices.Equal(got, want) {
+			t.Errorf("RoutingHeaders = %q, want %q", got, want)
+		}
+	}
+	check(nil)
+	s := answer(t, nil, recordstest.Full("1.a", record("a", 1, "version", "app"), record("b", 1, "x-lane", "Version"), record("*", 1, "zone")))
+	check(s, "App", "Version", "X-Lane", "Zone")
+	s = answer(t, s, recordstest.Changed("2.a", []string{record("a", 2, "stage")}))
+	check(s, "Stage", "Version", "X-Lane", "Zone")
+	s = answer(t, s, recordstest.Changed("3.a", nil, "*", "b"))
+	check(s, "Stage")
+}
+
 func TestAVersionThatANewerGatewayUnderstandsComesIntoForceFromTheFile(t *testing.T) {
 	t.Parallel()
 	s := answer(t, nil, recordstest.Full("1.a", recordstest.Book("a", 1, 5, endpoint)))

@@ -25,6 +25,7 @@ type Snapshot struct {
 	entries  map[string]*entry // by service
 	wildcard *routing.Record   // the record "*" in force, nil when there is none
 	others   *routing.Route    // of services without a record
+	headers  []string          // see RoutingHeaders
 	setAside int
 }
 
@@ -67,6 +68,31 @@ func (s *Snapshot) Route(service string) *routing.Route {
 		return e.route
 	}
 	return s.others
+}
+
+// RoutingHeaders returns the headers that the label rules of any service read, in
+// canonical form, sorted and each once. The slice must not be modified.
+func (s *Snapshot) RoutingHeaders() []string {
+	if s == nil {
+		return nil
+	}
+	return s.headers
+}
+
+// routingHeaders collects what RoutingHeaders returns.
+func (s *Snapshot) routingHeaders() []string {
+	var names []string
+	note := func(rt *routing.Route) {
+		for _, rule := range rt.LabelRules() {
+			names = append(names, rule.Header)
+		}
+	}
+	note(s.others)
+	for _, e := range s.entries {
+		note(e.route)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Cursor is the place in the order of changes that the snapshot has reached, ""

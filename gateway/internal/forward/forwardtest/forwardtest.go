@@ -55,6 +55,7 @@ func Exercise(t *testing.T, start Start) {
 		{"overrides", s.testOverrides},
 		{"vary", s.testVary},
 		{"giving way", s.testGivingWay},
+		{"labels", s.testLabels},
 		{"retries", s.testRetries},
 		{"time limits", s.testTimeLimits},
 		{"limits", s.testLimits},
@@ -98,6 +99,16 @@ type gateway struct {
 type routes map[string]*routing.Route
 
 func (r routes) Route(service string) *routing.Route { return r[service] }
+
+func (r routes) RoutingHeaders() []string {
+	var names []string
+	for _, rt := range r {
+		for _, rule := range rt.LabelRules() {
+			names = append(names, rule.Header)
+		}
+	}
+	return names
+}
 
 // gateway starts a gateway that routes prefix to service.
 func (s *suite) gateway(t *testing.T, o setup) *gateway {
@@ -151,7 +162,7 @@ func chain(t *testing.T, c *config.Config, o setup) *filter.Chain {
 		Table:          tab,
 		Records:        func() filter.Records { return records },
 		Instances:      instances.Load,
-		Balancer:       balance.New(balance.Options{Now: time.Now, ActiveLimit: o.most}),
+		Balancer:       balance.New(balance.Options{Now: time.Now, ActiveLimit: o.most, ZoneLabel: c.ZoneLabel}),
 		Draw:           o.draw,
 		NewKey:         newKeys(),
 		OverrideKeys:   func() *override.Keys { return o.keys },
