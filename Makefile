@@ -40,6 +40,14 @@ test-units:
 test-end-to-end:
 	go test -race -timeout=30m -count=1 -p=1 $(END_TO_END)
 
+# BENCH chooses by name, as in make bench BENCH=Decide_Sticky. One package after the
+# other, so that none disturbs another; no part of the tests, whose machine is shared.
+BENCH := .
+.PHONY: bench
+bench: ## Measure decisions, records, log lines and calls (docs/performance.md)
+	go test -p=1 -run='^$$' -bench='$(BENCH)' -benchmem ./services/routing \
+	  ./gateway/internal/records ./gateway/internal/table ./gateway/internal/accesslog ./gateway/internal/forward
+
 .PHONY: lint
 lint: lint-format lint-tidy lint-vet lint-rules ## Check format, go.mod files, and the rules of .golangci.yml
 
