@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,15 +27,25 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // cuts notes what a store is asked to prune, and when.
 type cuts struct {
 	start time.Time
+	mu    sync.Mutex
 	at    []time.Duration // since start
 	asked []store.Prune
 	err   error
 }
 
 func (c *cuts) Prune(_ context.Context, p store.Prune) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.at = append(c.at, time.Since(c.start))
 	c.asked = append(c.asked, p)
 	return 7, c.err
+}
+
+// fail makes every further cut end with an error.
+func (c *cuts) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
 }
 
 func TestRun_CutsAtOnceAndThenEveryHourAndABit(t *testing.T) {
@@ -53,7 +64,7 @@ func TestRun_CutsAtOnceAndThenEveryHourAndABit(t *testing.T) {
 
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		s.err = store.ErrUnavailable // costs one cut, not those after it
+		s.fail(store.ErrUnavailable) // costs one cut, not those after it
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		cancel()
