@@ -372,6 +372,25 @@ func TestTheActiveLimit(t *testing.T) {
 	}
 }
 
+// What is over the limits of all is shared among them, also where one has had an
+// open circuit before.
+func TestAllInstancesShareWhatIsOverTheLimit(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t, map[string][]registry.Instance{"a": instances(3)})
+	e.balancer = New(Options{Now: e.clock.Now, ActiveLimit: 1})
+	e.trip("a1")
+	e.balancer.circuit(circuitKey{"a", "a1"}).succeed()
+	seen := make(map[string]int)
+	for range 30 { // none of them ends
+		seen[e.selection(nil, 0).Next().Name]++
+	}
+	for id, n := range seen {
+		if n != 10 {
+			t.Errorf("%s has %d requests in flight of 30, want 10", id, n)
+		}
+	}
+}
+
 func TestChangedInstancesAreSeen(t *testing.T) {
 	t.Parallel()
 	e := newEstate(t, map[string][]registry.Instance{"a": instances(1)})

@@ -112,9 +112,12 @@ func (c *circuit) abandon() {
 	c.probing = false
 }
 
-// opensAt returns when the target may be probed again.
+// opensAt returns when the target may be probed again; zero: its circuit is not open.
 func (c *circuit) opensAt() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.failures.Load() < tripAt {
+		return time.Time{}
+	}
 	return c.until
 }

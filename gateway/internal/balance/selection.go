@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"time"
@@ -190,7 +191,9 @@ func (s *Selection) enterOne(now time.Time, left []*candidate, turn int) *Pick {
 }
 
 // usable returns the candidates that this stage may still try: those that are
-// available, or before giving up the one whose circuit closes first.
+// available, or before giving up the one whose circuit closes first. Where it is the
+// limit that gives way, that is the one with the fewest requests in flight, so that
+// what is too much is shared.
 func (s *Selection) usable(now time.Time, candidates []*candidate) []*candidate {
 	var left []*candidate
 	for _, c := range candidates {
@@ -200,7 +203,7 @@ func (s *Selection) usable(now time.Time, candidates []*candidate) []*candidate 
 	}
 	if s.stage == anyway && len(left) > 1 {
 		left = []*candidate{slices.MinFunc(left, func(a, b *candidate) int {
-			return a.circuit.opensAt().Compare(b.circuit.opensAt())
+			return cmp.Or(a.circuit.opensAt().Compare(b.circuit.opensAt()), cmp.Compare(a.circuit.active.Load(), b.circuit.active.Load()))
 		})}
 	}
 	return left

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"specialroutes.example/gateway/internal/registry"
 )
 
@@ -57,6 +59,36 @@ func TestTheWorstOfEqualZonesIsDrawn(t *testing.T) {
 	if a := without["[false true]"]; a < 900 || a > 1100 || a+without["[true false]"] != draws {
 		t.Errorf("kept %v, want [false true] in about a quarter and else [true false]", without)
 	}
+}
+
+// Whatever the zones are, one that has a healthy instance is kept if there is any,
+// and no more than one is dropped for its load.
+func TestTheLastHealthyZoneIsKept(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var zones []zone
+		for range rapid.IntRange(1, 5).Draw(t, "zones") {
+			n := rapid.IntRange(0, 4).Draw(t, "instances")
+			zones = append(zones, zone{n, rapid.IntRange(0, n).Draw(t, "tripped"), rapid.SampledFrom([]float64{0, .1, .2, .5, 1e9}).Draw(t, "load")})
+		}
+		kept := keptZones(zones, func(n int64) int64 { return rapid.Int64Range(0, n-1).Draw(t, "drawn") })
+		healthy, used := 0, 0
+		for i, z := range zones {
+			if z.tripped == z.instances {
+				if kept[i] && len(zones) > 1 {
+					t.Fatalf("kept %v of %+v: zone %d is down", kept, zones, i)
+				}
+				continue
+			}
+			healthy++
+			if kept[i] {
+				used++
+			}
+		}
+		if used < min(healthy, max(1, healthy-1)) {
+			t.Fatalf("kept %v of %+v: %d of %d healthy zones", kept, zones, used, healthy)
+		}
+	})
 }
 
 // zoned gives each instance a zone, "" for none.

@@ -1,7 +1,7 @@
 package filter
 
 import (
-	"net/http"
+	"slices"
 
 	"specialroutes.example/gateway/internal/config"
 )
@@ -18,21 +18,28 @@ func clientLabels(whose config.ClientLabels, records func() Records) func(*Excha
 		if whose == config.ClientLabelsAll || whose == config.ClientLabelsTrusted && ex.Trusted {
 			return nil
 		}
-		removeLabels(ex.Request.Header, ex, records().RoutingHeaders())
+		ex.labels = labelsOf(ex, records())
+		for name := range ex.Request.Header {
+			if ex.isLabel(name) {
+				delete(ex.Request.Header, name)
+			}
+		}
 		return nil
 	}
 }
 
-// removeLabels also looks at the record that the request keeps: that of the moment
-// may be another already.
-func removeLabels(h http.Header, ex *Exchange, ofAll []string) {
-	for _, name := range knownLabels {
-		delete(h, name)
-	}
-	for _, name := range ofAll {
-		delete(h, name)
-	}
+// labelsOf returns the routing headers. It also looks at the record that the request
+// keeps: those of the moment may be others already.
+func labelsOf(ex *Exchange, r Records) []string {
+	all := slices.Concat(knownLabels, r.RoutingHeaders())
 	for _, rule := range ex.Record.LabelRules() {
-		delete(h, rule.Header)
+		all = append(all, rule.Header)
 	}
+	return all
+}
+
+// isLabel reports whether a field, however spelt, is a routing header that a client
+// may not send.
+func (ex *Exchange) isLabel(name string) bool {
+	return len(ex.labels) > 0 && slices.Contains(ex.labels, plainName(name))
 }

@@ -29,6 +29,8 @@ type Exchange struct {
 	FreshKey string         // the key that was issued for a sticky decision; "" when none was
 	Decision routing.Decision
 
+	labels []string // the routing headers that the client may not send; nil: it may
+
 	Selection *balance.Selection // the targets to try
 	Pick      *balance.Pick      // the one in use; nil before there is one
 

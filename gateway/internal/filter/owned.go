@@ -65,6 +65,9 @@ var notInTrailers = names(
 
 // RequestTrailer reports whether a trailer field of a request may go upstream.
 func (ex *Exchange) RequestTrailer(name string) bool {
+	if ex.isLabel(http.CanonicalHeaderKey(name)) {
+		return false
+	}
 	if ex.Record != nil {
 		for _, read := range ex.Record.Headers() {
 			if name == read {
