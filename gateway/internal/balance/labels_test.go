@@ -538,3 +538,23 @@ func BenchmarkNextWithRules(b *testing.B) {
 		p.Release()
 	}
 }
+
+// Without label rules a request costs its Selection and its Pick, with rules also
+// the values that it asks for.
+func TestPicksAllocateLittle(t *testing.T) {
+	b := New(Options{Now: time.Now})
+	s := registry.NewSnapshot(map[string][]registry.Instance{"a": carrying("version=1", "version=2")})
+	for _, tt := range []struct {
+		route *routing.Route
+		most  float64
+	}{{nil, 2}, {ruled(t, "a"), 2}, {ruled(t, "a", lenient("version"), lenient("app")), 3}} {
+		w := Want{Service: "a", Route: tt.route, Instances: s, Header: header("Version", "2", "App", "made-up")}
+		if got := testing.AllocsPerRun(100, func() {
+			p := b.Select(w).Next()
+			p.Answered()
+			p.Release()
+		}); got > tt.most {
+			t.Errorf("%d rules: %v allocations, want at most %v", len(tt.route.LabelRules()), got, tt.most)
+		}
+	}
+}
