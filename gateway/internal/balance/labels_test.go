@@ -453,7 +453,7 @@ func modelled(rt *routing.Route, h http.Header, given []*registry.Instance) []st
 		inside := func(i *registry.Instance) bool {
 			return len(rule.Guard) == 0 || asked != "" || i.ID == "a1" // 10.0.0.1
 		}
-		var passed, unlabelled, any []*registry.Instance
+		var passed, unlabelled, all []*registry.Instance
 		for _, i := range given {
 			carried := strings.TrimSpace(i.Labels[rule.Label])
 			equal := asked == carried && (rule.Mode != routing.LabelExact || asked != "")
@@ -461,7 +461,7 @@ func modelled(rt *routing.Route, h http.Header, given []*registry.Instance) []st
 			if !inside(i) {
 				continue
 			}
-			any = append(any, i)
+			all = append(all, i)
 			if carried == "" {
 				unlabelled = append(unlabelled, i)
 			}
@@ -471,7 +471,7 @@ func modelled(rt *routing.Route, h http.Header, given []*registry.Instance) []st
 		}
 		given = passed
 		if len(passed) == 0 {
-			given = map[routing.LabelFallback][]*registry.Instance{routing.LabelUnlabelled: unlabelled, routing.LabelAny: any}[rule.Fallback]
+			given = map[routing.LabelFallback][]*registry.Instance{routing.LabelUnlabelled: unlabelled, routing.LabelAny: all}[rule.Fallback]
 		}
 	}
 	var ids []string
