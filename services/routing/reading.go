@@ -136,12 +136,17 @@ func cookieValue(s string) (string, bool) {
 	if len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"' {
 		s = s[1 : len(s)-1]
 	}
+	return s, isCookieText(s)
+}
+
+// isCookieText says whether s has only bytes that a cookie's value may have.
+func isCookieText(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == ';' || s[i] == '\\' {
-			return "", false
+			return false
 		}
 	}
-	return s, true
+	return true
 }
 
 // trimBlank is strings.TrimSpace for what a header line can hold.

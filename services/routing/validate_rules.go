@@ -1,9 +1,6 @@
 package routing
 
-import (
-	"net/netip"
-	"strings"
-)
+import "strings"
 
 // rules checks the rules against the names of the variants.
 func (c *checker) rules(rules []Rule, known map[string]bool) {
@@ -102,24 +99,55 @@ func (c *checker) source(where, kind string, name *string) {
 		c.add(where, "must be a "+kind+" name (RFC 9110 token)")
 	case kind == OnHeader:
 		c.header(where, *name)
+	default:
+		c.cookie(where, *name)
+	}
+}
+
+// overrideCookie is the cookie of signed overrides, which the gateway takes away
+// when they are not valid.
+const overrideCookie = "route-override"
+
+// cookie refuses the cookies of which routing cannot read what the client sent, or
+// not in every request.
+func (c *checker) cookie(where, name string) {
+	switch name {
+	case overrideCookie:
+		c.add(where, "must not be a cookie that the gateway takes away")
+	case KeyCookie:
+		c.add(where, "must not be the gateway's own cookie, which is for sticky by gateway-cookie")
 	}
 }
 
 // header refuses the headers of which routing cannot read what the client sent.
+// The gateway removes them under other spellings too, so those are refused as well.
 func (c *checker) header(where, name string) {
-	switch lower := strings.ToLower(name); lower {
+	switch plain := plainHeader(name); plain {
 	case "cookie":
 		c.add(where, "must not be Cookie: read the one cookie that you mean")
-	case "host", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer",
-		"transfer-encoding", "upgrade":
+	case "host", "content-length", "connection", "keep-alive", "proxy-connection", "proxy-authenticate",
+		"proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade":
 		c.add(where, "must not be a header that belongs to the connection")
-	case "forwarded", "x-real-ip", "route-override":
-		c.add(where, "must not be a header that the gateway makes or takes away")
+	case "forwarded", "x-real-ip", "route-override", "tmx-correlation-id", "proxy", "x-original-url", "x-rewrite-url":
+		c.add(where, madeHeader)
 	default:
-		if strings.HasPrefix(lower, "x-forwarded-") || strings.HasPrefix(lower, "x-route-") {
-			c.add(where, "must not be a header that the gateway makes or takes away")
+		if strings.HasPrefix(plain, "x-forwarded-") || strings.HasPrefix(plain, "x-route-") {
+			c.add(where, madeHeader)
 		}
 	}
+}
+
+const madeHeader = "must not be a header that the gateway makes or takes away"
+
+// plainHeader returns the name that a careless reader takes name for, in lower
+// case: X_Forwarded_For is read as X-Forwarded-For.
+func plainHeader(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
 }
 
 // in checks a list of values.
@@ -131,31 +159,30 @@ func (c *checker) in(where string, m *Match) {
 		c.add(where, "must hold 1 to 1000 strings")
 	}
 	for i, s := range m.In[:min(len(m.In), maxIn)] {
-		switch {
-		case len(s) > maxValue:
+		if len(s) > maxValue {
 			c.add(at(where, i, ""), "must have at most 1024 bytes")
-		case m.On == OnHeader && strings.TrimSpace(s) == "":
-			c.add(at(where, i, ""), "is blank, and a blank header counts as absent: use present")
-		case m.On == OnClient:
-			if addr, err := netip.ParseAddr(s); err != nil || addr.Zone() != "" {
-				c.add(at(where, i, ""), "must be an IP address")
-			}
+		} else if detail := valueDetail(m.On, s); detail != "" {
+			c.add(at(where, i, ""), detail)
 		}
 	}
 }
 
 // patterns checks the other tests of a match.
 func (c *checker) patterns(where string, m *Match) {
-	if m.Prefix != nil && (*m.Prefix == "" || len(*m.Prefix) > maxValue) {
-		c.add(where+"/prefix", "must have 1 to 1024 bytes")
+	if m.Prefix != nil {
+		if *m.Prefix == "" || len(*m.Prefix) > maxValue {
+			c.add(where+"/prefix", "must have 1 to 1024 bytes")
+		} else if detail := prefixDetail(m.On, *m.Prefix); detail != "" {
+			c.add(where+"/prefix", detail)
+		}
+	}
+	if m.Present != nil && !*m.Present && (m.On == OnPath || m.On == OnMethod) {
+		c.add(where+"/present", "must not be false: every request has a "+m.On)
 	}
 	if m.Regex != nil {
 		if _, err := compileRegex(*m.Regex); err != nil {
 			c.add(where+"/regex", err.Error())
 		}
-	}
-	if m.On == OnClient && m.Prefix != nil {
-		c.add(where+"/prefix", "is not for client: use cidr")
 	}
 	if m.On == OnClient && m.Regex != nil {
 		c.add(where+"/regex", "is not for client: use cidr")

@@ -71,6 +71,15 @@ func repeated(n int, sep string, f func(i int) string) string {
 	return strings.Join(parts, sep)
 }
 
+// pointersTo are the pointers to the elements from first to last of a list.
+func pointersTo(list string, first, last int) []string {
+	var pointers []string
+	for i := first; i <= last; i++ {
+		pointers = append(pointers, fmt.Sprint(list, i))
+	}
+	return pointers
+}
+
 // badRecords are documents that must be refused, each with the pointers of all
 // its mistakes.
 var badRecords = []struct {
@@ -80,7 +89,7 @@ var badRecords = []struct {
 	// The document.
 	{"no service", whole("service", ""), []string{"/service"}},
 	{"another service", whole("service", `"somebody-else"`), []string{"/service"}},
-	{"a service that is no name", whole("service", `"Bad_Input"`), []string{"/service", "/service"}}, // and another one
+	{"a service that is no name", whole("service", `"Bad_Input"`), []string{"/service"}},
 	{"an empty service", whole("service", `""`), []string{"/service"}},
 	{"no active", whole("active", ""), []string{"/active"}},
 	{"active is a word", whole("active", `"Y"`), []string{"/active"}},
@@ -192,6 +201,10 @@ var badRecords = []struct {
 	{"the header Host", matched(`{"on":"header","name":"host","in":["a"]}`), []string{"/rules/0/match/0/name"}},
 	{"a header that the gateway sets", matched(`{"on":"header","name":"X-Route-Variant","in":["a"]}`), []string{"/rules/0/match/0/name"}},
 	{"the header of overrides", matched(`{"on":"header","name":"route-override","present":true}`), []string{"/rules/0/match/0/name"}},
+	{"the correlation ID", matched(`{"on":"header","name":"tmx-correlation-id","present":true}`), []string{"/rules/0/match/0/name"}},
+	{"a header that the gateway sets, spelt otherwise", matched(`{"on":"header","name":"x_forwarded_for","present":true}`), []string{"/rules/0/match/0/name"}},
+	{"the cookie of overrides", matched(`{"on":"cookie","name":"route-override","present":true}`), []string{"/rules/0/match/0/name"}},
+	{"the gateway's cookie", matched(`{"on":"cookie","name":"sr-key","present":true}`), []string{"/rules/0/match/0/name"}},
 	{"a cookie without a name", matched(`{"on":"cookie","in":["a"]}`), []string{"/rules/0/match/0/name"}},
 	{"a cookie whose name is none", matched(`{"on":"cookie","name":"a=b","in":["a"]}`), []string{"/rules/0/match/0/name"}},
 	{"a parameter without a name", matched(`{"on":"query","in":["a"]}`), []string{"/rules/0/match/0/name"}},
@@ -217,7 +230,20 @@ var badRecords = []struct {
 	{"present is a text", matched(`{"on":"header","name":"a","present":"true"}`), []string{"/rules/0/match/0/present"}},
 	{"present is null", matched(`{"on":"header","name":"a","present":null}`), []string{"/rules/0/match/0/present"}},
 
+	// Matches that can never hold.
+	{"paths that never arrive", matched(`{"on":"path","in":["/a","a","/a b","/ä","/a?b","/a#b","/a\\b","/%zz","/%2","/%5C","/%00","/a/..","/./a","/%2e;x"]}`), pointersTo("/rules/0/match/0/in/", 1, 13)},
+	{"a prefix that no path has", matched(`{"on":"path","prefix":"/v1/../"}`), []string{"/rules/0/match/0/prefix"}},
+	{"a prefix without its slash", matched(`{"on":"path","prefix":"v1/"}`), []string{"/rules/0/match/0/prefix"}},
+	{"a request without a path", matched(`{"on":"path","present":false}`), []string{"/rules/0/match/0/present"}},
+	{"a request without a method", matched(`{"on":"method","present":false}`), []string{"/rules/0/match/0/present"}},
+	{"methods that are none", matched(`{"on":"method","in":["GET","G T",""]}`), []string{"/rules/0/match/0/in/1", "/rules/0/match/0/in/2"}},
+	{"a header's values that never arrive", matched(`{"on":"header","name":"a","in":["a b"," a","a ","a\tb","ä","` + strings.Repeat("x", 256) + `"]}`), pointersTo("/rules/0/match/0/in/", 1, 5)},
+	{"a cookie's values that never arrive", matched(`{"on":"cookie","name":"a","in":[""," a ","a;b","a\"b","a\\b","ä"]}`), pointersTo("/rules/0/match/0/in/", 2, 5)},
+
 	// Sticky.
+	{"sticky by the correlation ID", whole("sticky", `{"by":"header","name":"tmx-correlation-id"}`), []string{"/sticky/name"}},
+	{"sticky by the cookie of overrides", whole("sticky", `{"by":"cookie","name":"route-override"}`), []string{"/sticky/name"}},
+	{"sticky by the gateway's cookie as another", whole("sticky", `{"by":"cookie","name":"sr-key"}`), []string{"/sticky/name"}},
 	{"sticky is null", whole("sticky", `null`), []string{"/sticky"}},
 	{"sticky is empty", whole("sticky", `{}`), []string{"/sticky/by"}},
 	{"sticky by something unknown", whole("sticky", `{"by":"user"}`), []string{"/sticky/by"}},
@@ -243,6 +269,7 @@ var badRecords = []struct {
 	{"a label rule without anything", whole("labelRules", `[{}]`), []string{"/labelRules/0/header", "/labelRules/0/label", "/labelRules/0/mode"}},
 	{"a label rule's header that is no token", whole("labelRules", `[{"header":"a:b","label":"a","mode":"exact"}]`), []string{"/labelRules/0/header"}},
 	{"a label rule's label that is empty", whole("labelRules", `[{"header":"a","label":"","mode":"exact"}]`), []string{"/labelRules/0/label"}},
+	{"a label rule of the correlation ID", whole("labelRules", `[{"header":"tmx-correlation-id","label":"a","mode":"exact"}]`), []string{"/labelRules/0/header"}},
 	{"an unknown mode", whole("labelRules", `[{"header":"a","label":"a","mode":"loose"}]`), []string{"/labelRules/0/mode"}},
 	{"an unknown fallback", whole("labelRules", `[{"header":"a","label":"a","mode":"exact","fallback":"all"}]`), []string{"/labelRules/0/fallback"}},
 	{"a guard that is no range", whole("labelRules", `[{"header":"a","label":"a","mode":"exact","guard":["10.0.0.0/8","office"]}]`), []string{"/labelRules/0/guard/1"}},

@@ -376,7 +376,7 @@ func TestAKeyIsIssuedOnlyWhenADecisionNeededOne(t *testing.T) {
 	wantNotIssued(t, l.get(t, "/x"))
 	l.set(t, l.record(1, 1))
 	wantNotIssued(t, l.get(t, "/x"))
-	l.set(t, l.record(1, 1, `"sticky":{"by":"cookie","name":"sr-key"}`))
+	l.set(t, l.record(1, 1, `"sticky":{"by":"cookie","name":"session"}`))
 	wantNotIssued(t, l.get(t, "/x"))
 }
 

@@ -184,8 +184,8 @@ func match(rnd *rand.Rand) routing.Match {
 		m.Prefix = new(words[1+rnd.IntN(len(words)-1)])
 	case 2:
 		m.Regex = new(pick(rnd, regexes))
-	default:
-		m.Present = new(rnd.IntN(2) == 0)
+	default: // a path and a method are always there
+		m.Present = new(m.On == routing.OnPath || m.On == routing.OnMethod || rnd.IntN(2) == 0)
 	}
 	return m
 }

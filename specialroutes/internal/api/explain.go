@@ -145,10 +145,7 @@ func (q *question) check(rules []routing.Option) (*routing.Request, error) {
 		add("/service", nameRules)
 	}
 	if q.Record != nil {
-		if q.Record.Service != "" && q.Record.Service != q.Service {
-			add("/record/service", "is another service than the question's")
-		}
-		for _, m := range q.Record.Validate(rules...) {
+		for _, m := range checkOf(q.Record, q.Service, "is another service than the question's", rules) {
 			add("/record"+m.Pointer, m.Detail)
 		}
 	}

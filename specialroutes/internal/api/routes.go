@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -107,11 +108,18 @@ func (a *api) putRoute(c *gin.Context) error {
 
 // checkRecord finds all mistakes of a record that is to be stored for a service.
 func (a *api) checkRecord(r *routing.Record, service string) error {
-	var mistakes routing.ValidationError
-	if r.Service != "" && r.Service != service { // that it is missing is found below
-		mistakes = append(mistakes, routing.FieldError{Pointer: "/service", Detail: "the path names another service"})
+	return checkOf(r, service, "the path names another service", a.rules).Err()
+}
+
+// checkOf finds all mistakes of a record that must be that of a service; another
+// is what to say where it is not. A name that is none is one mistake, not two.
+func checkOf(r *routing.Record, service, another string, rules []routing.Option) routing.ValidationError {
+	mistakes := r.Validate(rules...)
+	isService := func(m routing.FieldError) bool { return m.Pointer == "/service" }
+	if r.Service != service && !slices.ContainsFunc(mistakes, isService) {
+		mistakes = slices.Insert(mistakes, 0, routing.FieldError{Pointer: "/service", Detail: another})
 	}
-	return append(mistakes, r.Validate(a.rules...)...).Err()
+	return mistakes
 }
 
 func (a *api) deleteRoute(c *gin.Context) error {
