@@ -163,7 +163,7 @@ func (b *builder) matcher(m *Match) matcher {
 		c.test, c.prefix = testPrefix, *m.Prefix
 	case m.Regex != nil:
 		c.test = testRegex
-		c.re, _ = compileRegex(*m.Regex) // the record is valid
+		c.re, _, _ = compileRegex(*m.Regex) // the record is valid
 	case m.CIDR != nil:
 		p, _ := compileCIDR(*m.CIDR)
 		c.test, c.ranges = testCIDR, []netip.Prefix{p}

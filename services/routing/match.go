@@ -106,7 +106,7 @@ func (m *matcher) holdsFor(s string) bool {
 	case testPrefix:
 		return strings.HasPrefix(s, m.prefix)
 	case testRegex:
-		return m.re.MatchString(s)
+		return len(s) <= maxSubject && m.re.MatchString(s)
 	}
 	for _, v := range m.few {
 		if v == s {

@@ -33,3 +33,6 @@ func isToken(s string) bool {
 	}
 	return s != ""
 }
+
+// ValidService reports whether s can be the service of a record: a name, or *.
+func ValidService(s string) bool { return s == Wildcard || isName(s) }

@@ -11,26 +11,46 @@ import (
 // repeat itself into millions of them, and each costs time on every request.
 const maxProgram = 5000
 
+// maxPrograms is the size of all regexes of a record together, in the unit of
+// programSize. What a record costs whoever compiles it is bounded by it.
+const maxPrograms = 50_000
+
+// maxSubject is the longest value that a regex is tried on, in bytes: the time that
+// it takes grows with the value, which the client chooses.
+const maxSubject = 4096
+
 // compileRegex compiles an RE2 expression that must match the whole of a value.
 // The error is the end of a sentence.
-func compileRegex(s string) (*regexp.Regexp, error) {
+func compileRegex(s string) (re *regexp.Regexp, size int, err error) {
 	if s == "" || len(s) > maxValue {
-		return nil, errors.New("must have 1 to 1024 bytes")
+		return nil, 0, errors.New("must have 1 to 1024 bytes")
 	}
 	tree, err := syntax.Parse(s, syntax.Perl)
 	if err != nil {
-		return nil, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
+		return nil, 0, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
 	}
-	if prog, err := syntax.Compile(tree.Simplify()); err != nil || len(prog.Inst) > maxProgram {
-		return nil, errors.New("must be a smaller regular expression: its repetitions make it too large")
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil || len(prog.Inst) > maxProgram {
+		return nil, 0, errors.New("must be a smaller regular expression: its repetitions make it too large")
 	}
 	// The text cannot be wrapped as it stands: an open \Q would quote the end of
 	// the wrapping too. Of what was parsed, written out again, that cannot be said.
-	re, err := regexp.Compile(`\A(?:` + tree.String() + `)\z`)
+	re, err = regexp.Compile(`\A(?:` + tree.String() + `)\z`)
 	if err != nil {
-		return nil, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
+		return nil, 0, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
 	}
-	return re, nil
+	return re, programSize(prog), nil
+}
+
+// programSize is the number of instructions, those with large character classes
+// counted by what the classes take.
+func programSize(prog *syntax.Prog) int {
+	const runesOfOne = 16
+	size := 0
+	for i := range prog.Inst {
+		size += 1 + len(prog.Inst[i].Rune)/runesOfOne
+	}
+	return size
 }
 
 func regexDetail(err error) string {

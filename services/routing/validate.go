@@ -53,8 +53,9 @@ func (r *Record) Validate(opts ...Option) ValidationError {
 
 // checker collects what is wrong with a record.
 type checker struct {
-	options options
-	errs    ValidationError
+	options  options
+	errs     ValidationError
+	programs int // size of the regexes so far
 }
 
 func (c *checker) add(pointer, detail string) {

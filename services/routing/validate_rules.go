@@ -180,9 +180,7 @@ func (c *checker) patterns(where string, m *Match) {
 		c.add(where+"/present", "must not be false: every request has a "+m.On)
 	}
 	if m.Regex != nil {
-		if _, err := compileRegex(*m.Regex); err != nil {
-			c.add(where+"/regex", err.Error())
-		}
+		c.regex(where+"/regex", *m.Regex)
 	}
 	if m.On == OnClient && m.Regex != nil {
 		c.add(where+"/regex", "is not for client: use cidr")
@@ -195,6 +193,21 @@ func (c *checker) patterns(where string, m *Match) {
 	}
 	if _, err := compileCIDR(*m.CIDR); err != nil {
 		c.add(where+"/cidr", err.Error())
+	}
+}
+
+// regex checks a regular expression, alone and with those before it. Behind the one
+// that is too much no further one is compiled.
+func (c *checker) regex(where, s string) {
+	if c.programs > maxPrograms {
+		return
+	}
+	_, size, err := compileRegex(s)
+	if err != nil {
+		c.add(where, err.Error())
+	}
+	if c.programs += size; c.programs > maxPrograms {
+		c.add(where, "must be a smaller regular expression: with those before it the record's are too large")
 	}
 }
 
