@@ -18,6 +18,9 @@ func target(ex *Exchange) error {
 		return &Refusal{Status: http.StatusBadRequest, Code: "bad_path", Detail: err.Error()}
 	}
 	ex.Target, ex.Entry.Path = t, t.Path
+	if r.Method == http.MethodConnect {
+		return &Refusal{Status: http.StatusBadRequest, Code: "bad_request", Detail: "CONNECT asks for a tunnel, and none is made"}
+	}
 	if r.Host == "" && !r.ProtoAtLeast(1, 1) {
 		return nil
 	}

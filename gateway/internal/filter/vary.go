@@ -1,10 +1,18 @@
 package filter
 
-import "strings"
+import (
+	"strings"
+
+	"specialroutes.example/services/routing"
+)
 
 // vary names what the choice of the variant depends on, the same for all variants,
-// beside what the upstream's answer depends on.
+// beside what the upstream's answer depends on. An answer that an override decided
+// is its tester's alone: no cache may hand it to others.
 func vary(ex *Exchange) {
+	if ex.Decision.Kind == routing.KindOverride {
+		makePrivate(ex.Answer)
+	}
 	names := ex.Record.Vary()
 	if len(names) == 0 {
 		return

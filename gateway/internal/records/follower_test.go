@@ -527,3 +527,18 @@ func TestStopEndsAQuestionAtOnce(t *testing.T) {
 		t.Errorf("Status: got %+v, want no error for a stop", st)
 	}
 }
+
+// A row that was written by hand may have any name, of any length. It must not
+// spoil the question that the gateway asks from then on.
+func TestOnlyNamesAreToldAsSetAside(t *testing.T) {
+	t.Parallel()
+	server := recordstest.NewScript(t)
+	long := strings.Repeat("x", 90_000)
+	server.Then(recordstest.JSON(recordstest.Full("5.b", recordstest.Item("b", 4, bad),
+		recordstest.Item("Not A,Name", 5, `{}`), recordstest.Item(long, 5, `{}`))))
+	follow(t, records.Options{URLs: []string{server.URL}})
+	server.Next(t)
+	if q := server.Next(t).URL.Query(); q.Get("setAside") != "b" {
+		t.Errorf("it tells %.200q, want that b is set aside", q.Get("setAside"))
+	}
+}

@@ -126,14 +126,15 @@ func (s *Snapshot) SetAside() int {
 }
 
 // setAsideServices names the services whose record is set aside, in order and at
-// most so many.
+// most so many. What is no name is left out: a row that was written by hand may
+// have any, and the question must stay one that is answered.
 func (s *Snapshot) setAsideServices(most int) []string {
 	if s.SetAside() == 0 {
 		return nil
 	}
 	var names []string
 	for service, e := range s.entries {
-		if e.aside != nil {
+		if e.aside != nil && routing.ValidService(service) {
 			names = append(names, service)
 		}
 	}

@@ -78,6 +78,9 @@ func (s *suite) testObeyed(t *testing.T) {
 			if v, why := a.Header.Get("X-Route-Variant"), a.Header.Get("X-Route-Reason"); v != tt.want || why != tt.reason {
 				t.Errorf("variant %q for %q, want %q, %q", v, why, tt.want, tt.reason)
 			}
+			if private := a.Header.Get("Cache-Control") == "private"; private != (tt.reason == "override") {
+				t.Errorf("Cache-Control = %q for the reason %s", a.Header.Get("Cache-Control"), tt.reason)
+			}
 			if got := a.Header.Get("X-Route-Override-Invalid"); got != "" {
 				t.Errorf("called invalid: %q", got)
 			}

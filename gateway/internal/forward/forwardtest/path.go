@@ -76,6 +76,7 @@ func (s *suite) testTargetForms(t *testing.T) {
 		t.Errorf("absolute-form arrives as %q", line)
 	}
 	g.request(t, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").refused(t, 400, "bad_path")
+	g.request(t, "CONNECT "+prefix+"/x HTTP/1.1\r\nHost: a\r\n\r\n").refused(t, 400, "bad_request")
 	g.request(t, "CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n").refused(t, 400, "bad_path")
 	if up.calls.Load() != 1 {
 		t.Errorf("the upstream was called %d times, want 1", up.calls.Load())
