@@ -16,6 +16,9 @@ import (
 // write its last line.
 const forceGrace = time.Second
 
+// sayGrace is what the last word of a forced end may take.
+const sayGrace = 100 * time.Millisecond
+
 // Main is the whole of a program's main function. The context of run ends with
 // the first SIGINT, SIGTERM or SIGHUP, which says that the terminal is gone; the
 // second one is sent on force (for Options.Force), and ends the process in any
@@ -36,7 +39,9 @@ func Main(name string, run func(ctx context.Context, args, environ []string, std
 		force <- <-signals
 		time.Sleep(forceGrace)
 		if !ended.Load() {
-			fmt.Fprintln(os.Stderr, name+": ended by a second signal")
+			// Standard error may be a pipe that nobody reads any more.
+			go fmt.Fprintln(os.Stderr, name+": ended by a second signal")
+			time.Sleep(sayGrace)
 			os.Exit(1)
 		}
 	}()
