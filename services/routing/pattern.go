@@ -13,7 +13,7 @@ const maxProgram = 5000
 
 // maxPrograms is the size of all regexes of a record together, in the unit of
 // programSize. What a record costs whoever compiles it is bounded by it.
-const maxPrograms = 50_000
+const maxPrograms = 100_000
 
 // maxSubject is the longest value that a regex is tried on, in bytes: the time that
 // it takes grows with the value, which the client chooses.

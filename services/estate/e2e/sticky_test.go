@@ -370,7 +370,12 @@ func TestAKeyIsIssuedOnlyWhenADecisionNeededOne(t *testing.T) {
 	sticky := `"sticky":{"by":"gateway-cookie"}`
 	l.set(t, l.record(1, 1, sticky, rulesOf(ruleTo("testers", "new", `{"on":"query","name":"tester","present":true}`))))
 	wantNotIssued(t, l.get(t, "/x?tester=1"))
-	wantNotIssued(t, l.get(t, "/x", [2]string{"Route-Override", signed(t, presentKey, labService, "new", time.Hour)}))
+	// An override's answer is private for another reason: it is its tester's alone.
+	overridden := l.get(t, "/x", [2]string{"Route-Override", signed(t, presentKey, labService, "new", time.Hour)})
+	if len(keyCookies(overridden)) != 0 || !directives(overridden.header)["private"] {
+		t.Errorf("by override: Set-Cookie = %q, Cache-Control = %q, want no sr-key, and private",
+			overridden.header.Values("Set-Cookie"), overridden.header.Values("Cache-Control"))
+	}
 	wantIssued(t, l.get(t, "/x"))
 	l.set(t, strings.Replace(l.record(1, 1, sticky), `"active":true`, `"active":false`, 1))
 	wantNotIssued(t, l.get(t, "/x"))
