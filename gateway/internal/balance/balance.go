@@ -18,7 +18,7 @@ import (
 // Target is where one attempt goes. It is immutable.
 type Target struct {
 	Name      string // the instance's ID, or the endpoint's authority
-	Scheme    string // http or https
+	Scheme    string // http, https, h2c or h2
 	Address   string // host:port to dial
 	Authority string // the Host field
 	Base      string // put before the path; "" or "/base"
@@ -182,7 +182,7 @@ func (b *Balancer) membersOf(p *pool, service string, t *routing.Target, s *regi
 // instance returns the candidate of an instance.
 func (b *Balancer) instance(service string, i *registry.Instance) *candidate {
 	c := &candidate{
-		Target:  Target{Name: i.ID, Scheme: "http", Address: i.Address, Authority: i.Address},
+		Target:  Target{Name: i.ID, Scheme: instanceScheme(i), Address: i.Address, Authority: i.Address},
 		circuit: b.circuit(circuitKey{service, i.ID}),
 		labels:  i.Labels,
 	}
@@ -193,4 +193,15 @@ func (b *Balancer) instance(service string, i *registry.Instance) *candidate {
 		c.failed = func() { b.options.ConnectFailed(service, i.ID) }
 	}
 	return c
+}
+
+// protocolLabel is the label by which an instance says that it speaks HTTP/2
+// without TLS: protocol=h2c. Any other value is HTTP/1.1, as none is.
+const protocolLabel = "protocol"
+
+func instanceScheme(i *registry.Instance) string {
+	if i.Labels[protocolLabel] == "h2c" {
+		return "h2c"
+	}
+	return "http"
 }

@@ -74,7 +74,7 @@ func (e *estate) one(rt *routing.Route, variant int) string {
 func (e *estate) trip(ids ...string) {
 	for _, id := range ids {
 		for range tripAt {
-			e.balancer.circuit(circuitKey{"a", id}).fail(e.clock.Now())
+			e.balancer.circuit(circuitKey{"a", id}).fail(e.clock.Now(), false)
 		}
 	}
 }

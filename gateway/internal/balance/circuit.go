@@ -22,9 +22,12 @@ type circuit struct {
 	active   atomic.Int64  // requests in flight
 	failures atomic.Int32  // in a row
 
-	mu      sync.Mutex
-	until   time.Time // open until then; meaningful from tripAt failures on
-	probing bool      // a request has been let through to find out
+	mu     sync.Mutex
+	until  time.Time // open until then; meaningful from tripAt failures on
+	slow   bool      // the last failure was an answer that did not come
+	probe  int       // the number of the request that finds out; 0: none does
+	probes int       // so far
+	lease  time.Time // until then the probe goes alone
 }
 
 // state says whether a request may go to the target.
@@ -49,28 +52,41 @@ func (c *circuit) stateLocked(now time.Time) state {
 	switch {
 	case c.failures.Load() < tripAt:
 		return closed
-	case c.probing || now.Before(c.until):
+	case c.probe != 0 && now.Before(c.lease) || now.Before(c.until):
 		return tripped
 	}
 	return ready
 }
 
-// enter lets a request in, false when the circuit is open. probe says that the
-// request is the one that finds out; it must end in succeed, fail or abandon.
-func (c *circuit) enter(now time.Time) (ok, probe bool) {
+// enter lets a request in, false when the circuit is open. probe is not 0 for the
+// request that finds out; it must end in succeed, fail or abandon. It goes alone for
+// a while only: one that takes its time must not keep a healthy target out.
+func (c *circuit) enter(now time.Time) (ok bool, probe int) {
 	if c.failures.Load() < tripAt {
-		return true, false
+		return true, 0
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.stateLocked(now) {
 	case closed:
-		return true, false
+		return true, 0
 	case ready:
-		c.probing = true
-		return true, true
+		c.probes++
+		c.probe, c.lease = c.probes, now.Add(openTime)
+		return true, c.probe
 	}
-	return false, false
+	return false, 0
+}
+
+// connected records that the probe has its connection. Where connects were what
+// failed, the next request may come in and find out more; where answers failed to
+// come, a connection says nothing about them.
+func (c *circuit) connected(probe int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.slow && c.probe == probe {
+		c.probe = 0
+	}
 }
 
 // succeed records an answer.
@@ -83,14 +99,14 @@ func (c *circuit) succeed() {
 	if c.failures.Swap(0) >= tripAt {
 		c.trips.Add(-1)
 	}
-	c.probing = false
+	c.probe = 0
 }
 
-// fail records a failure.
-func (c *circuit) fail(now time.Time) {
+// fail records a failure; slow says that it was an answer that did not come.
+func (c *circuit) fail(now time.Time, slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.probing = false
+	c.probe, c.slow = 0, slow
 	n := c.failures.Add(1)
 	if n < tripAt {
 		return
@@ -106,10 +122,12 @@ func (c *circuit) fail(now time.Time) {
 }
 
 // abandon ends a probe that found out nothing.
-func (c *circuit) abandon() {
+func (c *circuit) abandon(probe int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.probing = false
+	if c.probe == probe {
+		c.probe = 0
+	}
 }
 
 // opensAt returns when the target may be probed again; zero: its circuit is not open.

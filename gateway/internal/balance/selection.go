@@ -104,7 +104,7 @@ func (s *Selection) Again() *Pick {
 	if p := s.pick(now); p != nil {
 		return p
 	}
-	return s.newPick(s.last.candidate, false)
+	return s.newPick(s.last.candidate, 0)
 }
 
 // mayConnect reports whether this stage has connects left.
@@ -215,7 +215,7 @@ func (s *Selection) enter(now time.Time, c *candidate) *Pick {
 		return nil
 	}
 	if s.stage == anyway {
-		return s.newPick(c, false)
+		return s.newPick(c, 0)
 	}
 	if s.balancer.full(c) {
 		return nil
@@ -227,7 +227,7 @@ func (s *Selection) enter(now time.Time, c *candidate) *Pick {
 	return s.newPick(c, probe)
 }
 
-func (s *Selection) newPick(c *candidate, probe bool) *Pick {
+func (s *Selection) newPick(c *candidate, probe int) *Pick {
 	c.circuit.active.Add(1)
 	if !slices.Contains(s.tried, c) {
 		s.tried = append(s.tried, c)
