@@ -435,7 +435,7 @@ func TestThePickSatisfiesTheRules(t *testing.T) {
 		for i := range all {
 			if rapid.Bool().Draw(t, "tripped") {
 				for range tripAt {
-					b.circuit(circuitKey{"a", all[i].ID}).fail(c.Now())
+					b.circuit(circuitKey{"a", all[i].ID}).fail(c.Now(), false)
 				}
 			}
 		}
