@@ -183,7 +183,7 @@ func registered(t *testing.T, agent, id string, s *httptest.Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := r.Run(ctx, s.Listener.Addr()); err != nil {
+		if err := r.Run(ctx, s.Listener.Addr(), s.Listener.Addr()); err != nil {
 			t.Error(err)
 		}
 	})

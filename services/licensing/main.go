@@ -39,12 +39,18 @@ func Main() {
 		if err != nil {
 			return err
 		}
-		organizations, err := NewClient(env.Text("ORGANIZATION_URL", defaultOrganizationURL), timeout)
+		url := env.Text("ORGANIZATION_URL", defaultOrganizationURL)
+		organizations, err := NewClient(url, timeout)
 		if err != nil {
 			return fmt.Errorf("ORGANIZATION_URL: %w", err)
 		}
 		defer organizations.Close()
-		api := NewHandler(organizations, Seed())
-		return demo.Process{Settings: settings, Args: args, Stderr: stderr, Force: force}.Run(ctx, api)
+		return demo.Process{
+			Settings: settings, Args: args, Stdout: os.Stdout, Stderr: stderr, Force: force,
+			Variables: []demo.Variable{
+				{Name: "ORGANIZATION_URL", Default: url, Means: "the organization service, as the gateway offers it"},
+				{Name: "ORGANIZATION_TIMEOUT", Default: timeout.String(), Means: "how long it may take to answer"},
+			},
+		}.Run(ctx, NewHandler(organizations, Seed()))
 	})
 }

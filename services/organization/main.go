@@ -24,7 +24,10 @@ func Main(name, listen, prefix string) {
 		if err != nil {
 			return err
 		}
-		api := NewHandler(env.Text("PREFIX", prefix), Seed())
-		return demo.Process{Settings: settings, Args: args, Stderr: stderr, Force: force}.Run(ctx, api)
+		prefix := env.Text("PREFIX", prefix)
+		return demo.Process{
+			Settings: settings, Args: args, Stdout: os.Stdout, Stderr: stderr, Force: force,
+			Variables: []demo.Variable{{Name: "PREFIX", Default: prefix, Means: "stands before the contact names of answers to GET"}},
+		}.Run(ctx, NewHandler(prefix, Seed()))
 	})
 }

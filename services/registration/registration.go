@@ -35,6 +35,10 @@ type Options struct {
 	// without authentication.
 	Check string
 
+	// CheckTLS has the agent ask by HTTPS. It does not verify the certificate, which
+	// is our own and seldom names the address that the agent asks.
+	CheckTLS bool
+
 	// Passing has the instance count as healthy from the start, not only after the
 	// first check. It is for a process that is ready when it listens.
 	Passing bool
@@ -115,10 +119,10 @@ func New(o Options) (*Registration, error) {
 
 // Run registers the process as one that listens on the given address, and again
 // whenever the agent does not know it any more, until ctx ends or Leave is called.
-// It returns nil; an agent that is away costs the process nothing but its
-// announcement.
-func (r *Registration) Run(ctx context.Context, listening net.Addr) error {
-	entry, err := r.entry(listening)
+// checked is where it answers the check, often the same address. It returns nil; an
+// agent that is away costs the process nothing but its announcement.
+func (r *Registration) Run(ctx context.Context, listening, checked net.Addr) error {
+	entry, err := r.entry(listening, checked)
 	if err != nil {
 		return err
 	}
@@ -241,36 +245,60 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // entry is what is registered.
-func (r *Registration) entry(listening net.Addr) (*api.AgentServiceRegistration, error) {
-	listens, text, err := net.SplitHostPort(listening.String())
+func (r *Registration) entry(listening, checked net.Addr) (*api.AgentServiceRegistration, error) {
+	host, text, err := r.reached(listening)
 	if err != nil {
-		return nil, fmt.Errorf("registration: %w", err)
+		return nil, err
 	}
 	port, err := strconv.Atoi(text)
 	if err != nil {
 		return nil, fmt.Errorf("registration: %w", err)
 	}
-	address := r.o.Address
-	if ip := net.ParseIP(listens); address == "" && !ip.IsUnspecified() {
-		address = listens
-	}
-	asked := address
-	if asked == "" {
-		asked = "127.0.0.1" // whoever is reached at the address of the agent's node is on it
-	}
-	status := api.HealthCritical
-	if r.o.Passing {
-		status = api.HealthPassing
+	check, err := r.check(checked)
+	if err != nil {
+		return nil, err
 	}
 	meta, tags := split(r.o.Labels)
 	return &api.AgentServiceRegistration{
-		Name: r.o.Service, ID: r.o.ID, Address: address, Port: port, Meta: meta, Tags: tags,
-		Check: &api.AgentServiceCheck{
-			Name:     r.o.Check,
-			HTTP:     "http://" + net.JoinHostPort(asked, text) + r.o.Check,
-			Interval: r.o.Times.Interval.String(), Timeout: r.o.Times.CheckLimit.String(),
-			DeregisterCriticalServiceAfter: r.o.Times.ForgetAfter.String(),
-			Status:                         status,
-		},
+		Name: r.o.Service, ID: r.o.ID, Address: host, Port: port, Meta: meta, Tags: tags, Check: check,
 	}, nil
+}
+
+// check is what the agent asks whether the process is ready.
+func (r *Registration) check(at net.Addr) (*api.AgentServiceCheck, error) {
+	host, port, err := r.reached(at)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" {
+		host = "127.0.0.1" // whoever is reached at the address of the agent's node is on it
+	}
+	status, scheme := api.HealthCritical, "http"
+	if r.o.Passing {
+		status = api.HealthPassing
+	}
+	if r.o.CheckTLS {
+		scheme = "https"
+	}
+	return &api.AgentServiceCheck{
+		Name:          r.o.Check,
+		HTTP:          scheme + "://" + net.JoinHostPort(host, port) + r.o.Check,
+		TLSSkipVerify: r.o.CheckTLS,
+		Interval:      r.o.Times.Interval.String(), Timeout: r.o.Times.CheckLimit.String(),
+		DeregisterCriticalServiceAfter: r.o.Times.ForgetAfter.String(),
+		Status:                         status,
+	}, nil
+}
+
+// reached returns the host and port at which others reach what listens on an
+// address. The host is "" where that is the one of the agent's node.
+func (r *Registration) reached(listening net.Addr) (host, port string, err error) {
+	listens, port, err := net.SplitHostPort(listening.String())
+	if err != nil {
+		return "", "", fmt.Errorf("registration: %w", err)
+	}
+	if ip := net.ParseIP(listens); r.o.Address == "" && !ip.IsUnspecified() {
+		return listens, port, nil
+	}
+	return r.o.Address, port, nil
 }

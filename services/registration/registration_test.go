@@ -41,7 +41,7 @@ func run(t *testing.T, o registration.Options, at string) *registration.Registra
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx, addr) }()
+	go func() { done <- r.Run(ctx, addr, addr) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"reflect"
 	"slices"
@@ -180,17 +181,53 @@ func newFlagSet() *flag.FlagSet {
 	defaults := Default()
 	for _, s := range settings(&defaults) {
 		if s.flag() != "" {
-			set.String(s.flag(), "", s.path+"; "+s.variable())
+			set.String(s.flag(), s.text(), s.path+"; "+s.variable())
 		}
 	}
 	return set
 }
 
-// Usage writes the list of flags.
+// text is the value as a flag takes it, "" for one that is zero.
+func (s setting) text() string {
+	switch v := s.value.Interface().(type) {
+	case slog.Level:
+		return strings.ToLower(v.String())
+	case []string:
+		return strings.Join(v, ",")
+	}
+	if s.value.IsZero() || s.value.Kind() == reflect.Slice {
+		return ""
+	}
+	return fmt.Sprint(s.value.Interface())
+}
+
+// usage stands before the list of flags.
+const usage = `Usage: gateway [command] [flags]
+
+Commands:
+  serve        serve; what happens without a command too
+  check        say whether the settings can be used, and end
+  healthcheck  ask the process that serves whether it lives
+  version      say what this binary is
+
+Settings come from a YAML file, variables of the environment over it, and flags over
+both. Each flag names its place in the file and its variable; routes and instances
+are set in the file, or as YAML in GATEWAY_ROUTES and GATEWAY_INSTANCES. The least
+that is needed is a route:
+
+  GATEWAY_ROUTES='[{prefix: /api/shop, service: shop}]' \
+  GATEWAY_INSTANCES='{shop: [{address: "127.0.0.1:8080"}]}' gateway
+
+docs/configuration.md says what each of them means.
+
+Flags:
+`
+
+// Usage writes the commands and the list of flags.
 func Usage(w io.Writer) {
 	set := newFlagSet()
 	set.SetOutput(w)
-	fmt.Fprintln(w, "Usage: gateway [serve|check|healthcheck|version] [flags]")
+	fmt.Fprint(w, usage)
 	set.PrintDefaults()
 }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"specialroutes.example/services/lane"
@@ -18,9 +18,13 @@ import (
 // Process is one run of a demo service's binary.
 type Process struct {
 	Settings Settings
-	Args     []string // none serves; "healthcheck" asks the process that serves
+	Args     []string  // none serves; "healthcheck" asks the process that serves; --help lists the variables
+	Stdout   io.Writer // of --help
 	Stderr   io.Writer
 	Force    <-chan os.Signal
+
+	// Variables are those that the service has beside the ones of every demo service.
+	Variables []Variable
 }
 
 // Run does what the arguments say. Serving ends with ctx.
@@ -30,10 +34,16 @@ func (p Process) Run(ctx context.Context, api http.Handler) error {
 		return p.serve(ctx, api)
 	case len(p.Args) == 1 && p.Args[0] == "healthcheck":
 		return service.Healthcheck(ctx, p.Settings.Listen, false)
+	case len(p.Args) == 1 && slices.Contains([]string{"-h", "-help", "--help", "help"}, p.Args[0]):
+		p.help()
+		return nil
 	default:
-		return fmt.Errorf("unknown arguments %q; there are none, or healthcheck", p.Args)
+		return fmt.Errorf("unknown arguments %q; there are none, or healthcheck, or --help", p.Args)
 	}
 }
+
+// endpoint is the name of the only port.
+const endpoint = "HTTP"
 
 func (p Process) serve(ctx context.Context, api http.Handler) error {
 	s := p.Settings
@@ -45,36 +55,12 @@ func (p Process) serve(ctx context.Context, api http.Handler) error {
 	mux.Handle("/", observed(log, s.Instance, lane.Middleware(lane.Options{Headers: s.LaneHeaders})(api)))
 	o := service.Options{
 		Name: s.Name, Log: log, Draining: draining, Drain: s.Drain, Force: p.Force,
-		Endpoints: []service.Endpoint{{Name: "HTTP", Address: s.Listen, Server: service.HTTPServer(draining.Wrap(mux))}},
+		Endpoints: []service.Endpoint{{Name: endpoint, Address: s.Listen, Server: service.HTTPServer(draining.Wrap(mux))}},
 	}
-	if s.Registration.Agent != "" {
-		if err := announce(&o, s.Registration); err != nil {
-			return err
-		}
-	}
-	return service.Run(ctx, o)
-}
-
-// announce has the process register once it listens, and deregister before it
-// drains.
-func announce(o *service.Options, what registration.Options) error {
-	what.Log = o.Log
-	r, err := registration.New(what)
-	if err != nil {
+	if err := registration.Announce(&o, s.Registration, endpoint, endpoint); err != nil {
 		return err
 	}
-	listening := make(chan net.Addr, 1)
-	o.OnListen = func(_ string, at net.Addr) { listening <- at }
-	o.Background = append(o.Background, func(ctx context.Context) error {
-		select {
-		case at := <-listening:
-			return r.Run(ctx, at)
-		case <-ctx.Done():
-			return nil
-		}
-	})
-	o.Leave = r.Leave
-	return nil
+	return service.Run(ctx, o)
 }
 
 // observed names the instance on each answer and writes a line for each request.

@@ -28,8 +28,9 @@ type Settings struct {
 	// Instance (INSTANCE) names this copy, on each answer as X-Served-By.
 	Instance string
 
-	// LaneHeaders (LANE_HEADERS, comma-separated) are passed on to called services
-	// beside the estate's own headers.
+	// LaneHeaders (LANE_HEADERS, comma-separated, default "version,app,zone") are
+	// passed on to called services beside the estate's own headers: those that the
+	// label rules of records name.
 	LaneHeaders []string
 
 	// Registration (CONSUL_HTTP_ADDR, SERVICE_NAME, SERVICE_ID, SERVICE_ADDRESS,
@@ -44,13 +45,17 @@ type Settings struct {
 	LogLevel slog.Level
 }
 
+// laneHeaders are the routing headers that the systems of labels are used with.
+const laneHeaders = "version,app,zone"
+
 // Load returns the defaults with what the environment sets over them. The error
 // names the variable.
 func Load(env Environment, defaults Settings) (Settings, error) {
 	s := defaults
 	s.Listen = env.Text("LISTEN", s.Listen)
 	s.Instance = env.Text("INSTANCE", s.Instance)
-	for name := range strings.SplitSeq(env.Text("LANE_HEADERS", ""), ",") {
+	s.LaneHeaders = nil
+	for name := range strings.SplitSeq(env.Text("LANE_HEADERS", laneHeaders), ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			s.LaneHeaders = append(s.LaneHeaders, name)
 		}
