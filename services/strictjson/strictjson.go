@@ -1,14 +1,15 @@
 // Package strictjson is the project's one JSON decoder for documents that come
 // from outside: whatever two readers could take in two ways is refused. It adds
 // to github.com/go-json-experiment/json, which refuses duplicate, unknown and
-// differently-cased names, that null is refused too, and errors which name the
-// member and never a Go type.
+// differently-cased names, that null is refused too, wherever a type does not ask
+// for it, and errors which name the member and never a Go type.
 package strictjson
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"reflect"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,12 +29,12 @@ func (e *Error) Error() string {
 }
 
 // Decode reads one JSON document into v, a pointer to a zero value. It refuses
-// duplicate, unknown and differently-cased member names, null anywhere, fractions,
-// exponents and numbers out of range where an integer is wanted, values of another
+// duplicate, unknown and differently-cased member names, null anywhere but for the
+// values of a NullValues, fractions, exponents and numbers out of range where an integer is wanted, values of another
 // type, invalid UTF-8, and anything after the document. The error is an *Error, of
 // the first mistake that was found; v is then half filled and of no use.
 func Decode(data []byte, v any) error {
-	if err := checkText(data); err != nil {
+	if err := checkText(data, reflect.TypeOf(v)); err != nil {
 		return err
 	}
 	err := json.Unmarshal(data, v, json.RejectUnknownMembers(true))
@@ -49,8 +50,8 @@ func Decode(data []byte, v any) error {
 }
 
 // checkText reads data to its end and refuses what is wrong in any document,
-// whatever it is decoded into.
-func checkText(data []byte) error {
+// whatever it is decoded into, and null where a value of type t has no use for it.
+func checkText(data []byte, t reflect.Type) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return &Error{Detail: "is empty"}
 	}
@@ -63,7 +64,7 @@ func checkText(data []byte) error {
 		if err != nil {
 			return syntaxError(err)
 		}
-		if tok.Kind() == 'n' {
+		if tok.Kind() == 'n' && !takesNull(t, dec.StackPointer()) {
 			return &Error{Pointer: string(dec.StackPointer()), Detail: "is null; leave it out instead"}
 		}
 	}
