@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"specialroutes.example/gateway/internal/config"
@@ -11,7 +13,21 @@ import (
 	"specialroutes.example/gateway/internal/registry"
 	"specialroutes.example/gateway/internal/registry/consul"
 	"specialroutes.example/gateway/internal/registry/static"
+	"specialroutes.example/services/registration"
 )
+
+// announced is what Consul is told of this gateway. It is for others: the gateway
+// itself looks for nobody by that name.
+func announced(c *config.Config) registration.Options {
+	r := c.Registration
+	labels, err := registration.ParseLabels(strings.Join(r.Labels, ","))
+	if err != nil { // Load has refused it
+		panic(err)
+	}
+	return registration.Options{
+		Agent: r.Agent, Service: r.Service, ID: cmp.Or(r.ID, r.Service+"-"+c.ID), Address: r.Address, Labels: labels,
+	}
+}
 
 // background is a part that runs as long as the process.
 type background = func(context.Context) error

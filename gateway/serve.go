@@ -27,6 +27,7 @@ import (
 	"specialroutes.example/gateway/internal/registry"
 	"specialroutes.example/gateway/internal/table"
 	"specialroutes.example/services/override"
+	"specialroutes.example/services/registration"
 	"specialroutes.example/services/reread"
 	"specialroutes.example/services/service"
 )
@@ -148,7 +149,7 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 		Config: c, Records: e.store, Status: e.follower.Status, Registry: e.registry, Metrics: e.metrics,
 		Draining: draining, Opened: opened,
 	})
-	return service.Run(ctx, service.Options{
+	o := service.Options{
 		Name: "gateway", Log: log, Draining: draining, Force: p.force,
 		Drain: service.DrainTimes{Delay: c.Drain.Delay, Limit: c.Drain.Limit},
 		Endpoints: []service.Endpoint{
@@ -168,7 +169,11 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 				p.onListen(name, addr)
 			}
 		},
-	})
+	}
+	if err := registration.Announce(&o, announced(c), "data", "admin"); err != nil {
+		return err
+	}
+	return service.Run(ctx, o)
 }
 
 // adminServer is the server of the admin port.

@@ -8,11 +8,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"specialroutes.example/services/registration"
 	"specialroutes.example/services/reread"
 	"specialroutes.example/services/service"
 	"specialroutes.example/specialroutes/internal/api"
@@ -60,7 +62,7 @@ func (p *program) serve(ctx context.Context, c config.Config) (err error) {
 	server.DisableGeneralOptionsHandler = true // OPTIONS * is answered like any other
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 
-	return service.Run(ctx, service.Options{
+	o := service.Options{
 		Name: "specialroutes", Log: log, Draining: draining, Force: p.force,
 		Drain:     service.DrainTimes{Delay: c.DrainDelay, Limit: c.DrainLimit},
 		Endpoints: []service.Endpoint{{Name: "REST", Address: c.Listen, Server: server, TLS: certificate}},
@@ -75,7 +77,22 @@ func (p *program) serve(ctx context.Context, c config.Config) (err error) {
 				p.onListen(a.String())
 			}
 		},
-	})
+	}
+	if err := registration.Announce(&o, announced(c), "REST", "REST"); err != nil {
+		return err
+	}
+	return service.Run(ctx, o)
+}
+
+// announced is what Consul is told of this process.
+func announced(c config.Config) registration.Options {
+	r := c.Registration
+	r.CheckTLS = c.TLSCert != ""
+	if r.ID == "" {
+		host, _ := os.Hostname() // without one the name alone must do
+		r.ID = strings.TrimSuffix(r.Service+"-"+host, "-")
+	}
+	return r
 }
 
 // inTurn runs background functions one after the other.

@@ -70,6 +70,9 @@ type Config struct {
 	// Instances is the static registry: service → its instances.
 	Instances map[string][]Instance `yaml:"instances"`
 
+	// Registration announces this gateway in Consul. Without an agent it does not.
+	Registration Registration `yaml:"registration"`
+
 	// ZoneLabel is the label that names an instance's availability zone: zones that
 	// are down or busy are avoided. Default "": none is. A rule of a record may use the
 	// same label as a lane, so this one is set by hand.
@@ -263,6 +266,29 @@ type Consul struct {
 	MaxStale time.Duration `yaml:"maxStale"`
 }
 
+// Registration says how this gateway is announced in Consul, for those who look for
+// it there.
+type Registration struct {
+	// Agent is the Consul agent to register at: "host:port", "http://host:port" or
+	// "https://host:port"; CONSUL_HTTP_TOKEN, CONSUL_CACERT and the like say what it
+	// leaves open. Default "": this gateway does not register.
+	Agent string `yaml:"agent"`
+
+	// Service is the name in Consul. Default "gatewayservice".
+	Service string `yaml:"service"`
+
+	// ID is unique on the agent. Default: service and id, joined by "-".
+	ID string `yaml:"id"`
+
+	// Address is the host that others, the agent among them, reach this gateway at.
+	// Default "": the one of listen, or of the agent's node. The agent asks the admin
+	// port for /readyz.
+	Address string `yaml:"address"`
+
+	// Labels are told with it, as version=1.0.0. Default: none.
+	Labels []string `yaml:"labels"`
+}
+
 // Instance is one running copy of a service in the static registry.
 type Instance struct {
 	// ID names the instance, unique in its service. Default: the address.
@@ -332,6 +358,7 @@ func Default() Config {
 		ClientLabels: ClientLabelsAll,
 		Records:      Records{URLs: []string{"http://127.0.0.1:8910"}},
 		Registry:     Registry{Consul: Consul{MaxStale: 10 * time.Second}},
+		Registration: Registration{Service: "gatewayservice"},
 		Upstream:     Upstream{IdleTimeout: 30 * time.Second, MaxIdlePerTarget: 256},
 		Drain:        Drain{Delay: 5 * time.Second, Limit: 30 * time.Second},
 		Log:          Log{Level: slog.LevelInfo, Access: true},

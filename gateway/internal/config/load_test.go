@@ -139,6 +139,22 @@ func TestAbsentSettingsHaveTheirDefaults(t *testing.T) {
 	}
 }
 
+func TestRegistrationIsOffByDefaultAndSetByEverySource(t *testing.T) {
+	t.Parallel()
+	if got := mustLoad(t, oneRoute).Registration; got.Agent != "" || got.Service != "gatewayservice" {
+		t.Errorf("by default Registration = %+v, want no agent and the documented name", got)
+	}
+	file := write(t, oneRoute+"registration: {agent: 'consul:8500', id: gw-1, labels: [version=1.10, zone=a]}\n")
+	c, err := config.Load([]string{"--config", file, "--registration-address=10.0.0.7"}, []string{"GATEWAY_REGISTRATION_SERVICE=edge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Registration{Agent: "consul:8500", Service: "edge", ID: "gw-1", Address: "10.0.0.7", Labels: []string{"version=1.10", "zone=a"}}
+	if !reflect.DeepEqual(c.Registration, want) {
+		t.Errorf("Registration = %+v, want %+v", c.Registration, want)
+	}
+}
+
 func TestConsulIsOffByDefaultAndSetByEverySource(t *testing.T) {
 	t.Parallel()
 	if got, want := mustLoad(t, oneRoute).Registry, (config.Registry{Consul: config.Consul{MaxStale: 10 * time.Second}}); got != want {
@@ -246,6 +262,11 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		},
 		{"consul's path", oneRoute + "registry: {consul: {address: 'a:1/b'}}\n", []string{"2: registry.consul.address: "}},
 		{"consul's port", oneRoute + "registry: {consul: {address: 'a:99999'}}\n", []string{"2: registry.consul.address: "}},
+		{
+			"registration", oneRoute + "registration:\n  agent: ftp://a\n  service: ''\n  labels: [version]\n",
+			[]string{"4: registration.service: ", "5: registration.labels: ", "3: registration.agent: "},
+		},
+		{"registration without an agent", oneRoute + "registration: {address: a}\n", []string{"2: registration.agent: is required"}},
 		{"consul without an address", oneRoute + "registry: {consul: {stale: true}}\n", []string{"2: registry.consul.address: is required"}},
 		{
 			"instances", oneRoute + "instances:\n  A:\n  - address: a:1\n  b:\n  - address: b\n  - {address: c:1, id: x}\n  - {address: d:1, id: x, labels: {'': v}}\n",

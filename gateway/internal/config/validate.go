@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"specialroutes.example/services/registration"
 )
 
 var (
@@ -47,6 +49,7 @@ func (d *draft) validate() {
 	d.records(c.Records)
 	d.instances(c.Instances)
 	d.consul(c)
+	d.registration(c.Registration)
 	if len(c.ZoneLabel) > 63 || strings.ContainsFunc(c.ZoneLabel, notInLabel) {
 		d.mistake("zoneLabel", "%q must be a label's name: up to 63 bytes of visible ASCII without =", c.ZoneLabel)
 	}
@@ -245,7 +248,15 @@ func (d *draft) consul(c *Config) {
 		}
 		return
 	}
-	text := k.Address
+	d.agent(at+".address", k.Address)
+	if len(c.Instances) > 0 {
+		d.mistake("instances", "must be empty when registry.consul.address is set: the instances come from Consul")
+	}
+}
+
+// agent checks the address of a Consul agent.
+func (d *draft) agent(path, address string) {
+	text := address
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
@@ -254,11 +265,26 @@ func (d *draft) consul(c *Config) {
 		why = "must not have a path"
 	}
 	if why != "" {
-		d.mistake(at+".address", "%q %s", k.Address, why)
+		d.mistake(path, "%q %s", address, why)
 	}
-	if len(c.Instances) > 0 {
-		d.mistake("instances", "must be empty when registry.consul.address is set: the instances come from Consul")
+}
+
+// registration refuses what would be without effect, as consul does.
+func (d *draft) registration(r Registration) {
+	const at = "registration"
+	if r.Service == "" {
+		d.mistake(at+".service", "must not be empty")
 	}
+	if _, err := registration.ParseLabels(strings.Join(r.Labels, ",")); err != nil {
+		d.mistake(at+".labels", "%s", err)
+	}
+	if r.Agent == "" {
+		if r.ID != "" || r.Address != "" || len(r.Labels) > 0 {
+			d.mistake(at+".agent", "is required with other settings of registration")
+		}
+		return
+	}
+	d.agent(at+".agent", r.Agent)
 }
 
 func (d *draft) instances(services map[string][]Instance) {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"specialroutes.example/services/registration"
 )
 
 // Config is everything that can be set. There is no reloading: a change is a
@@ -61,6 +63,10 @@ type Config struct {
 	// HTTP.
 	TLSCert, TLSKey string
 
+	// Registration is what Consul is told. Default: without the address of an agent
+	// nothing is.
+	Registration registration.Options
+
 	// LogLevel is the least level that is logged. Default info.
 	LogLevel slog.Level
 
@@ -105,6 +111,19 @@ func settings() []setting {
 			usage: "PEM `file` of the certificate chain", set: func(c *Config, s string) error { c.TLSCert = s; return nil }},
 		{flag: "tls-key", env: "SPECIALROUTES_TLS_KEY", standard: "",
 			usage: "PEM `file` of its key", set: func(c *Config, s string) error { c.TLSKey = s; return nil }},
+		{flag: "consul", env: "CONSUL_HTTP_ADDR", standard: "",
+			usage: "`address` of the Consul agent to register at; without one nobody is told",
+			set:   func(c *Config, s string) error { c.Registration.Agent = s; return nil }},
+		{flag: "service-name", env: "SERVICE_NAME", standard: "specialroutesservice",
+			usage: "`name` in Consul", set: func(c *Config, s string) error { c.Registration.Service = s; return nil }},
+		{flag: "service-id", env: "SERVICE_ID", standard: "",
+			usage: "`ID` in Consul (default the name and that of the host)",
+			set:   func(c *Config, s string) error { c.Registration.ID = s; return nil }},
+		{flag: "service-address", env: "SERVICE_ADDRESS", standard: "",
+			usage: "`host` that others reach this process at (default the one of --listen, or of the agent's node)",
+			set:   func(c *Config, s string) error { c.Registration.Address = s; return nil }},
+		{flag: "labels", env: "LABELS", standard: "",
+			usage: "`labels` in Consul, as version=1.0.0,zone=a", set: setLabels},
 		{flag: "log-level", env: "SPECIALROUTES_LOG_LEVEL", standard: "info",
 			usage: "debug, info, warn or error", set: setLevel},
 		{flag: "drain-delay", env: "SPECIALROUTES_DRAIN_DELAY", standard: "5s",
@@ -219,6 +238,11 @@ func setHosts(c *Config, s string) error {
 		c.Hosts = append(c.Hosts, name)
 	}
 	return nil
+}
+
+func setLabels(c *Config, s string) (err error) {
+	c.Registration.Labels, err = registration.ParseLabels(s)
+	return err
 }
 
 func setLevel(c *Config, s string) error {

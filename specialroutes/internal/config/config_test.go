@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"specialroutes.example/services/registration"
 	"specialroutes.example/specialroutes/internal/config"
 )
 
@@ -23,7 +24,12 @@ func load(t *testing.T, args, environ []string) (config.Config, error) {
 }
 
 func defaults() config.Config {
-	return config.Config{Listen: "127.0.0.1:8910", DrainDelay: 5 * time.Second, DrainLimit: 30 * time.Second}
+	return config.Config{Listen: "127.0.0.1:8910", DrainDelay: 5 * time.Second, DrainLimit: 30 * time.Second, Registration: named("specialroutesservice")}
+}
+
+// named is what is registered when no more than the name is set.
+func named(service string) registration.Options {
+	return registration.Options{Service: service, Labels: map[string]string{}}
 }
 
 func TestLoad(t *testing.T) {
@@ -42,12 +48,17 @@ func TestLoad(t *testing.T) {
 				"SPECIALROUTES_TOKENS_FILE=/t", "SPECIALROUTES_HOSTS=a.example, B.example,,::1",
 				"SPECIALROUTES_TLS_CERT=/c", "SPECIALROUTES_TLS_KEY=/k", "SPECIALROUTES_LOG_LEVEL=DEBUG",
 				"SPECIALROUTES_DRAIN_DELAY=0s", "SPECIALROUTES_DRAIN_LIMIT=1m", "SPECIALROUTES_HISTORY_KEEP=8760h",
-				"SPECIALROUTES_ALLOW_LINK_LOCAL=true",
+				"SPECIALROUTES_ALLOW_LINK_LOCAL=true", "CONSUL_HTTP_ADDR=consul:8500", "SERVICE_NAME=sr", "SERVICE_ID=sr-1",
+				"SERVICE_ADDRESS=10.0.0.7", "LABELS=version=1.0.0, zone=a",
 			},
 			want: func(c *config.Config) {
 				*c = config.Config{
 					Listen: ":8910", DatabaseURL: "postgres://u:p@db/x", NoMigrate: true, TokensFile: "/t",
 					Hosts: []string{"a.example", "b.example", "::1"}, TLSCert: "/c", TLSKey: "/k",
+					Registration: registration.Options{
+						Agent: "consul:8500", Service: "sr", ID: "sr-1", Address: "10.0.0.7",
+						Labels: map[string]string{"version": "1.0.0", "zone": "a"},
+					},
 					LogLevel: slog.LevelDebug, DrainLimit: time.Minute, HistoryKeep: 8760 * time.Hour, AllowLinkLocal: true,
 				}
 			},
@@ -62,6 +73,7 @@ func TestLoad(t *testing.T) {
 				*c = config.Config{
 					Listen: "[::1]:0", DatabaseURL: "sqlite:///x.db", NoMigrate: true, InsecureAdmin: true, Hosts: []string{"*"},
 					LogLevel: slog.LevelError, DrainDelay: time.Second, DrainLimit: 2 * time.Second, HistoryKeep: time.Hour, AllowLinkLocal: true,
+					Registration: named("specialroutesservice"),
 				}
 			},
 		},
@@ -107,6 +119,7 @@ func TestLoadNamesEveryMistake(t *testing.T) {
 		{"a port out of range", []string{"--listen=:65536"}, nil, []string{"--listen", "65535"}},
 		{"another database", nil, []string{"DATABASE_URL=mysql://x"}, []string{"DATABASE_URL", "postgres://"}},
 		{"a boolean that is none", nil, []string{"SPECIALROUTES_INSECURE_ADMIN=yes"}, []string{"SPECIALROUTES_INSECURE_ADMIN", "neither true nor false"}},
+		{"a label without a value", nil, []string{"LABELS=version"}, []string{"LABELS", "not name=value"}},
 		{"half of a permission", nil, []string{"SPECIALROUTES_ALLOW_LINK_LOCAL=1"}, []string{"SPECIALROUTES_ALLOW_LINK_LOCAL", "neither true nor false"}},
 		{"a level that is none", []string{"--log-level=loud"}, nil, []string{"--log-level", "loud"}},
 		{"a time without unit", []string{"--drain-delay=5"}, nil, []string{"--drain-delay"}},
