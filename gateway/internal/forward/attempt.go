@@ -13,12 +13,7 @@ import (
 
 	"specialroutes.example/gateway/internal/balance"
 	"specialroutes.example/gateway/internal/filter"
-	"specialroutes.example/services/routing"
 )
-
-// staleMost is how many connections may turn out closed before anything is
-// written to them, until that counts as a failed connect.
-const staleMost = 3
 
 // RoundTrip sends the request until an answer comes or no attempt is left.
 func (c *call) RoundTrip(out *http.Request) (*http.Response, error) {
@@ -39,54 +34,20 @@ func (c *call) RoundTrip(out *http.Request) (*http.Response, error) {
 // next prepares another attempt after one that failed, or returns why there is
 // none.
 func (c *call) next(at *attempt, err error) error {
-	pick := c.ex.Pick
 	switch {
 	case c.ctx.Err() != nil:
-		if cause := c.cause(); errors.Is(cause, errResponseTimeout) || errors.Is(cause, errUpstreamIdle) {
-			pick.TimedOut()
-		}
+		c.tries.overLimit(c.cause())
 		return c.cause()
 	case errors.Is(err, errConnect):
-		return c.nextTarget(err)
+		return c.tries.nextTarget(err)
 	case at.conn == nil: // the transport refused it before it asked for a connection
 		return fmt.Errorf("%w: %w", errUnsendable, err)
 	case !at.sent() && !c.bodyTouched():
-		if c.stale++; c.stale > staleMost {
-			return c.nextTarget(err)
-		}
-		return nil
-	case !at.answered() && c.mayResend():
-		c.resent = true
-		pick.Release()
-		c.ex.Pick = c.ex.Selection.Again()
+		return c.tries.stillborn(err)
+	case !at.answered() && c.tries.resend(c.body != nil):
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errBadAnswer, err)
-}
-
-// nextTarget goes on to another target after a connect that failed.
-func (c *call) nextTarget(err error) error {
-	c.ex.Pick.ConnectFailed()
-	c.ex.Pick.Release()
-	p := c.ex.Selection.Next()
-	switch {
-	case p == nil && c.ex.Decision.Kind == routing.KindOverride:
-		return filter.OverrideUnavailable(c.ex)
-	case p == nil:
-		return fmt.Errorf("%w: %w", errConnect, err)
-	}
-	c.ex.Pick, c.stale = p, 0
-	return nil
-}
-
-// mayResend reports whether a request that was sent and not answered may be sent
-// once more.
-func (c *call) mayResend() bool {
-	switch c.ex.Request.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return c.body == nil && !c.resent && c.proxy.budget.take()
-	}
-	return false
 }
 
 func (c *call) bodyTouched() bool { return c.body != nil && c.body.touched.Load() }

@@ -28,8 +28,7 @@ type call struct {
 	trailer  http.Header // of the request that goes upstream
 	upstream error       // what broke the upstream's answer off
 	failure  error       // why there is no answer
-	resent   bool
-	stale    int // connections that were closed before anything was written
+	tries    retries
 
 	informational sync.Mutex // held while a 1xx is written
 	headCame      bool
@@ -179,10 +178,7 @@ func (c *call) expire(cause error) {
 // end stops what runs for the call and writes down what it has counted.
 func (c *call) end() {
 	c.watch.stop()
-	c.ex.Pick.Release()
-	if c.resent {
-		c.proxy.budget.giveBack()
-	}
+	c.tries.end()
 	if c.body != nil {
 		c.ex.Entry.BytesIn = c.body.read.Load()
 	}

@@ -69,7 +69,7 @@ func New(o Options) *Gateway {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Gateway{options: o, carrier: newProxy(o)}
+	return &Gateway{options: o, carrier: newProxy(o, new(budget))}
 }
 
 // Close closes the idle connections to upstreams. Those in use close when their

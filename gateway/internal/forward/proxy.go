@@ -16,7 +16,7 @@ import (
 type proxy struct {
 	transport *http.Transport
 	chain     *filter.Chain
-	budget    budget
+	budget    *budget // shared with the other engine
 	bodyMost  int64
 	buffers   bufferPool
 	errors    *log.Logger
@@ -24,9 +24,10 @@ type proxy struct {
 
 var _ carrier = (*proxy)(nil)
 
-func newProxy(o Options) *proxy {
+func newProxy(o Options, b *budget) *proxy {
 	p := &proxy{
 		chain:    o.Chain,
+		budget:   b,
 		bodyMost: int64(o.Limits.BodyBytes),
 		// What ReverseProxy has to say we say better in the access log.
 		errors: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
@@ -43,7 +44,7 @@ func (p *proxy) carry(a *answer, ex *filter.Exchange) error {
 	p.budget.active.Add(1)
 	defer p.budget.active.Add(-1)
 
-	c := &call{proxy: p, ex: ex, answer: a}
+	c := &call{proxy: p, ex: ex, answer: a, tries: retries{ex: ex, budget: p.budget}}
 	ctx, cancel := context.WithCancelCause(context.WithValue(
 		ex.Request.Context(), connectLimit{}, ex.Route.Timeouts.Connect))
 	defer cancel(nil)
