@@ -15,9 +15,28 @@ type Instance struct {
 	ByName  bool   // the host is a name, so no network is known to hold it
 	Labels  map[string]string
 
+	// FromMeta are the names of those labels that are from the registry's meta, in
+	// order. All others are from its tags, or from the settings.
+	FromMeta []string
+
+	// Warnings say what is odd about an instance that can be used all the same.
+	Warnings []string
+
+	// Operator is what an operator has changed of the labels; nil: nothing. Registered
+	// are the labels without that, and nil where Operator is.
+	Operator   *Operator
+	Registered map[string]string
+
 	// Unconfirmed is an instance that the registry listed before it was away and has
 	// not listed since. It may be gone: a connect to it that fails takes it out.
 	Unconfirmed bool
+}
+
+// Operator is an operator's change of an instance's labels. It is immutable.
+type Operator struct {
+	Labels   map[string]*string // a value sets or replaces a label, nil hides it
+	Ends     time.Time          // the change is none from then on
+	Revision int64              // of the change at specialroutes
 }
 
 // Registry is a source of instances. All methods are safe for concurrent use.
@@ -36,6 +55,13 @@ type Registry interface {
 	// takes an unconfirmed instance out of the snapshot; about all others the
 	// registry knows better. It never blocks for long.
 	ConnectFailed(service, id string)
+}
+
+// Known is what is known of one service's instances, to be kept over a restart.
+type Known struct {
+	Service   string
+	AsOf      time.Time // when the registry last said so
+	Instances []Instance
 }
 
 // Source says where data in force come from.

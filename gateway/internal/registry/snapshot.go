@@ -50,16 +50,40 @@ func (s *Snapshot) With(service string, instances []Instance) *Snapshot {
 			after[n] = before[at]
 		}
 	}
-	if slices.Equal(before, after) && slices.Equal(s.setAside, next.setAside) {
-		return s
+	if slices.Equal(before, after) {
+		if slices.Equal(s.setAside, next.setAside) {
+			return s
+		}
+		next.put(service, before)
 	}
 	return next
+}
+
+// Relabelled returns a snapshot in which these services have these instances, sorted
+// by ID, in the place of their own. All else is the same, the slices of all other
+// services too. It keeps the slices.
+func (s *Snapshot) Relabelled(services map[string][]*Instance) *Snapshot {
+	next := &Snapshot{services: maps.Clone(s.services), setAside: s.setAside}
+	for service, instances := range services {
+		next.put(service, instances)
+	}
+	return next
+}
+
+// put makes the instances those of a service.
+func (s *Snapshot) put(service string, instances []*Instance) {
+	if len(instances) == 0 {
+		delete(s.services, service)
+		return
+	}
+	s.services[service] = instances
 }
 
 // equal reports whether nothing differs.
 func (i *Instance) equal(o *Instance) bool {
 	return i.ID == o.ID && i.Service == o.Service && i.Address == o.Address && i.ByName == o.ByName &&
-		i.Unconfirmed == o.Unconfirmed && maps.Equal(i.Labels, o.Labels)
+		i.Unconfirmed == o.Unconfirmed && maps.Equal(i.Labels, o.Labels) &&
+		slices.Equal(i.FromMeta, o.FromMeta) && slices.Equal(i.Warnings, o.Warnings)
 }
 
 // setAsideOfOthers returns what is set aside of all services but one.
@@ -96,7 +120,7 @@ func (s *Snapshot) add(service string, i Instance, seen map[string]bool) {
 	seen[i.ID] = true
 	_, notIP := netip.ParseAddr(host)
 	i.ByName = notIP != nil
-	i.Labels = maps.Clone(i.Labels)
+	i.keepUsableLabels()
 	s.services[service] = append(s.services[service], &i)
 }
 
@@ -124,11 +148,21 @@ func notInName(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_')
 }
 
-// Instances returns a service's instances, sorted by ID. Do not change the slice.
+// Instances returns a service's instances, sorted by ID. Do not change the slice: it
+// is the same one in later snapshots while nothing about the service changes.
 func (s *Snapshot) Instances(service string) []*Instance { return s.services[service] }
 
 // Services returns the names of all services that have instances, sorted.
 func (s *Snapshot) Services() []string { return slices.Sorted(maps.Keys(s.services)) }
+
+// Len is the number of a snapshot's instances.
+func (s *Snapshot) Len() int {
+	n := 0
+	for _, instances := range s.services {
+		n += len(instances)
+	}
+	return n
+}
 
 // SetAside returns the instances that cannot be used. Do not change the slice.
 func (s *Snapshot) SetAside() []SetAside { return s.setAside }

@@ -91,7 +91,7 @@ func (r *Registry) ask(ctx context.Context, service string, index uint64) (answe
 	if len(entries) == 0 && meta.ResultsFilteredByACLs {
 		return answer{}, errDenied
 	}
-	return answer{instances: instancesOf(service, entries), index: meta.LastIndex}, nil
+	return answer{instances: instancesOf(service, entries, r.o.RequireServiceCheck), index: meta.LastIndex}, nil
 }
 
 // token reads the token file, "" when there is none.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -43,6 +44,10 @@ type Options struct {
 	Stale    bool
 	MaxStale time.Duration
 
+	// RequireServiceCheck leaves out instances that have no check of their own: they
+	// may have been registered a moment before it.
+	RequireServiceCheck bool
+
 	// Table is the services that Ready waits for. They are followed from the start;
 	// Follow adds others.
 	Table []string
@@ -56,6 +61,10 @@ type Options struct {
 	Now    func() time.Time // nil is time.Now
 	Random func() float64   // [0, 1), safe for concurrent use; nil draws
 	Log    *slog.Logger     // nil discards
+
+	// Changed is called when what State returns has changed. It must not block and
+	// not call the Registry. Nil is fine.
+	Changed func()
 }
 
 // Times are the waits of a Registry.
@@ -90,7 +99,8 @@ type Registry struct {
 	mu        sync.Mutex // of all below, and of who swaps the snapshot
 	wanted    []string   // besides the table
 	pools     map[string]*pool
-	unready   map[string]bool // services of the table that had no good answer yet
+	restored  map[string]registry.Known // what Restore was given and no pool has taken
+	unready   map[string]bool           // services of the table that had no good answer yet
 	errors    int64
 	lastError string
 }
@@ -103,7 +113,7 @@ func New(o Options) (*Registry, error) {
 	o = o.withDefaults()
 	r := &Registry{
 		o: o, log: o.Log, ready: make(chan struct{}), changed: make(chan struct{}, 1),
-		pools: make(map[string]*pool), unready: make(map[string]bool),
+		pools: make(map[string]*pool), restored: make(map[string]registry.Known), unready: make(map[string]bool),
 	}
 	if err := r.connect(); err != nil {
 		return nil, err
@@ -157,15 +167,25 @@ func (r *Registry) Load() *registry.Snapshot { return r.snapshot.Load() }
 // Ready is closed when every service of the table has had one good answer.
 func (r *Registry) Ready() <-chan struct{} { return r.ready }
 
-// Status is Live once there was a good answer, and dates from the service whose
-// last good answer is the oldest. In quiet times that is up to a minute ago.
+// Status is Live once there was a good answer and nothing is from the file any more,
+// and dates from the service whose last good answer is the oldest. In quiet times
+// that is up to a minute ago.
 func (r *Registry) Status() registry.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := registry.Status{Source: registry.None, Errors: r.errors, LastError: r.lastError}
 	for _, p := range r.pools {
-		if !p.asOf.IsZero() && (s.Since.IsZero() || p.asOf.Before(s.Since)) {
-			s.Source, s.Since = registry.Live, p.asOf
+		if p.asOf.IsZero() {
+			continue
+		}
+		if s.Source != registry.File {
+			s.Source = registry.Live
+		}
+		if p.fromFile {
+			s.Source = registry.File
+		}
+		if s.Since.IsZero() || p.asOf.Before(s.Since) {
+			s.Since = p.asOf
 		}
 	}
 	return s
@@ -177,6 +197,7 @@ func (r *Registry) Status() registry.Status {
 func (r *Registry) Follow(services []string) {
 	r.mu.Lock()
 	r.wanted = slices.Clone(services)
+	maps.DeleteFunc(r.restored, func(service string, _ registry.Known) bool { return !slices.Contains(services, service) })
 	r.mu.Unlock()
 	select {
 	case r.changed <- struct{}{}:

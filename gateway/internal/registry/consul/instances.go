@@ -1,7 +1,10 @@
 package consul
 
 import (
+	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,9 +17,12 @@ import (
 // of the node included; "warning" is not passing. Consul has filtered them already,
 // but much depends on it.
 //
+// With serviceCheck an instance must have a check of its own: one that was listed
+// before its check is registered passes by its node's alone.
+//
 // In Consul an ID is unique on its node only. Where an answer has one on several
 // nodes, these instances are called ID@NODE.
-func instancesOf(service string, entries []*api.ServiceEntry) []registry.Instance {
+func instancesOf(service string, entries []*api.ServiceEntry, serviceCheck bool) []registry.Instance {
 	nodes := make(map[string]map[string]bool)
 	passing := make([]*api.ServiceEntry, 0, len(entries))
 	for _, e := range entries {
@@ -26,6 +32,9 @@ func instancesOf(service string, entries []*api.ServiceEntry) []registry.Instanc
 		if e.Service.Service != "" && !strings.EqualFold(e.Service.Service, service) {
 			continue // an answer to another question
 		}
+		if serviceCheck && !slices.ContainsFunc(e.Checks, func(c *api.HealthCheck) bool { return c != nil && c.ServiceID != "" }) {
+			continue
+		}
 		passing = append(passing, e)
 		if nodes[e.Service.ID] == nil {
 			nodes[e.Service.ID] = make(map[string]bool)
@@ -34,7 +43,8 @@ func instancesOf(service string, entries []*api.ServiceEntry) []registry.Instanc
 	}
 	instances := make([]registry.Instance, 0, len(passing))
 	for _, e := range passing {
-		i := registry.Instance{ID: e.Service.ID, Service: service, Address: address(e), Labels: labels(e.Service)}
+		i := registry.Instance{ID: e.Service.ID, Service: service, Address: address(e)}
+		setLabels(&i, e.Service)
 		if len(nodes[i.ID]) > 1 {
 			i.ID += "@" + nodeOf(e)
 		}
@@ -63,10 +73,11 @@ func address(e *api.ServiceEntry) string {
 	return net.JoinHostPort(host, strconv.Itoa(e.Service.Port))
 }
 
-// labels are the tags, split at the first "=", and the meta over them. A tag
-// without "=" is a label whose value is the tag itself; later ones win. A label
-// without a name is none.
-func labels(s *api.AgentService) map[string]string {
+// setLabels gives an instance its labels: the tags, split at the first "=", and the
+// meta over them. A tag without "=" is a label whose value is the tag itself; later
+// ones win. A label without a name is none. Where tags and meta contradict each
+// other, that is said; the instance is used with what the meta says.
+func setLabels(i *registry.Instance, s *api.AgentService) {
 	all := make(map[string]string, len(s.Tags)+len(s.Meta))
 	for _, tag := range s.Tags {
 		name, value, found := strings.Cut(tag, "=")
@@ -75,9 +86,15 @@ func labels(s *api.AgentService) map[string]string {
 		}
 		all[name] = value
 	}
-	for name, value := range s.Meta {
-		all[name] = value
+	for _, name := range slices.Sorted(maps.Keys(s.Meta)) {
+		value := s.Meta[name]
+		if tag, tagged := all[name]; tagged && tag != value && name != "" {
+			i.Warnings = append(i.Warnings, fmt.Sprintf("the meta %.80q contradicts the tag: %.80q and %.80q; the meta holds", name, value, tag))
+		}
+		if all[name] = value; name != "" {
+			i.FromMeta = append(i.FromMeta, name)
+		}
 	}
 	delete(all, "")
-	return all
+	i.Labels = all
 }

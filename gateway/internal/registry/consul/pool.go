@@ -1,6 +1,8 @@
 package consul
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"specialroutes.example/gateway/internal/registry"
@@ -11,6 +13,7 @@ type pool struct {
 	service     string
 	closed      bool                         // nobody follows the service any more
 	asOf        time.Time                    // of the last good answer; zero: there was none
+	fromFile    bool                         // that answer was given to an earlier process
 	listed      []registry.Instance          // of that answer
 	unconfirmed map[string]registry.Instance // by ID: not in it, but known from before
 	settled     time.Time                    // until then what is missing is unconfirmed
@@ -22,6 +25,10 @@ func (r *Registry) open(service string) *pool {
 	defer r.mu.Unlock()
 	p := &pool{service: service, unconfirmed: make(map[string]registry.Instance)}
 	r.pools[service] = p
+	if k, ok := r.restored[service]; ok {
+		delete(r.restored, service)
+		r.restore(p, k)
+	}
 	return p
 }
 
@@ -50,7 +57,7 @@ func (r *Registry) apply(p *pool, list []registry.Instance, broken bool) {
 		return
 	}
 	now := r.o.Now()
-	if broken && !p.asOf.IsZero() {
+	if p.fromFile || broken && !p.asOf.IsZero() {
 		p.settled = now.Add(r.o.Times.Unconfirmed)
 	}
 	if now.Before(p.settled) {
@@ -64,20 +71,19 @@ func (r *Registry) apply(p *pool, list []registry.Instance, broken bool) {
 	for _, i := range list {
 		delete(p.unconfirmed, i.ID)
 	}
-	p.listed, p.asOf = list, now
+	p.listed, p.asOf, p.fromFile = list, now, false
 	r.publish(p)
 	r.expire(p, now)
 	r.answered(p.service)
 }
 
 // publish puts what the pool knows into the snapshot.
-func (r *Registry) publish(p *pool) {
+func (r *Registry) publish(p *pool) { r.swap(p.service, p.all()) }
+
+// all returns the instances listed and those that are unconfirmed.
+func (p *pool) all() []registry.Instance {
 	all := make([]registry.Instance, 0, len(p.listed)+len(p.unconfirmed))
-	all = append(all, p.listed...)
-	for _, i := range p.unconfirmed {
-		all = append(all, i)
-	}
-	r.swap(p.service, all)
+	return slices.AppendSeq(append(all, p.listed...), maps.Values(p.unconfirmed))
 }
 
 func (r *Registry) swap(service string, instances []registry.Instance) {
@@ -87,6 +93,9 @@ func (r *Registry) swap(service string, instances []registry.Instance) {
 		return
 	}
 	r.snapshot.Store(after)
+	if r.o.Changed != nil {
+		r.o.Changed()
+	}
 	r.log.Info("instances changed", "of", service, "usable", len(after.Instances(service)),
 		"setAside", len(after.SetAside()))
 }
@@ -127,12 +136,14 @@ func (r *Registry) interrupted(p *pool) {
 	p.stopExpiry()
 }
 
-// ConnectFailed takes an unconfirmed instance out of the snapshot.
+// ConnectFailed takes an unconfirmed instance out of the snapshot. One that is from
+// the file stays until Consul has answered: there is nothing yet that would bring it
+// back, and its circuit keeps calls away.
 func (r *Registry) ConnectFailed(service, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.pools[service]
-	if p == nil || p.closed {
+	if p == nil || p.closed || p.fromFile {
 		return
 	}
 	if _, ok := p.unconfirmed[id]; !ok {
