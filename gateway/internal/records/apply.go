@@ -53,6 +53,7 @@ func (c compiler) apply(before *Snapshot, e *envelope, now time.Time) *Snapshot 
 		}
 	}
 	s.headers = s.routingHeaders()
+	s.labels = before.labels.apply(e, now)
 	return s
 }
 

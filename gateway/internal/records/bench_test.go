@@ -15,7 +15,7 @@ import (
 func BenchmarkDecision(b *testing.B) {
 	q := &routing.Request{Method: http.MethodGet, Path: "/v1/organizations/1", Header: http.Header{}}
 	draw := func(int64) int64 { return 7 }
-	for _, n := range []int{10, 10_000} {
+	for _, n := range []int{10, 1_000, 10_000} {
 		items, services := make([]string, n), make([]string, n)
 		for i := range n {
 			services[i] = fmt.Sprintf("service-%d", i)

@@ -143,7 +143,7 @@ func (c *client) ask(ctx context.Context, base string, inForce *Snapshot, wait t
 	if err != nil {
 		return nil, err
 	}
-	e.AsOf, e.SetAside = time.Time{}, nil // mean nothing outside the file
+	e.fileOnly = fileOnly{} // means nothing in an answer
 	return e, nil
 }
 

@@ -26,9 +26,18 @@ type envelope struct {
 	Records []jsontext.Value `json:"records"` // items; nil where absent
 	Deleted []string         `json:"deleted"`
 
-	// Of the file only.
-	AsOf     time.Time        `json:"asOf,omitzero"`
-	SetAside []jsontext.Value `json:"setAside,omitempty"` // items with reason and since
+	InstanceLabels        []jsontext.Value `json:"instanceLabels"`        // label items; nil where absent
+	InstanceLabelsDeleted []jsontext.Value `json:"instanceLabelsDeleted"` // label items that name an instance
+
+	fileOnly
+}
+
+// fileOnly are the members that the file has beside those of an answer.
+type fileOnly struct {
+	AsOf           time.Time        `json:"asOf,omitzero"`
+	SetAside       []jsontext.Value `json:"setAside,omitempty"`       // items with reason and since
+	LabelsSetAside []jsontext.Value `json:"labelsSetAside,omitempty"` // label items with reason and since
+	Instances      jsontext.Value   `json:"instances,omitzero"`       // as Options.Instances made it
 }
 
 // item is one element of envelope.Records or envelope.SetAside.
@@ -53,14 +62,15 @@ var (
 	errNotFull = errors.New("the answer is not full, and there is nothing to apply it over")
 )
 
-// decodeEnvelope reads an envelope and refuses what cannot be one.
+// decodeEnvelope reads an envelope and refuses what cannot be one. Beside errNoCursor
+// it returns what there is without a cursor.
 func decodeEnvelope(text []byte) (*envelope, error) {
 	e := new(envelope)
 	if err := json.Unmarshal(text, e, lenient); err != nil {
 		return nil, fmt.Errorf("the answer is no envelope of changes: %w", err)
 	}
 	if !usableCursor(e.Cursor) {
-		return nil, errNoCursor
+		return e, errNoCursor
 	}
 	// Anything that answers {"cursor":…,"full":true} would otherwise empty the table.
 	if e.Full && e.Records == nil {

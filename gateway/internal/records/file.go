@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -28,17 +29,41 @@ const fileMagic = "specialroutes-records 1 sha256="
 
 var errChecksum = errors.New("the checksum does not match: the file is damaged or was cut short")
 
-// readFile returns the envelope that the file holds, nil when there is no file.
-func readFile(name string, limit int64) (*envelope, error) {
-	f, err := os.Open(name)
+// errNotRegular is a name that belongs to a pipe, a device or a directory. Reading
+// one might never end.
+var errNotRegular = errors.New("it is not a regular file")
+
+// readFile returns the envelope that the file holds and when the file was written,
+// nil when there is no file.
+func readFile(name string, limit int64) (e *envelope, written time.Time, err error) {
+	// Without O_NONBLOCK the opening of a pipe waits for its other end.
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, time.Time{}, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	defer f.Close()
-	// Twice: versions that were set aside come on top of what an answer may hold.
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	text, err := readChecked(f, limit)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	e, err = decodeFile(text)
+	return e, info.ModTime(), err
+}
+
+// readChecked returns what follows the first line, which holds its checksum.
+func readChecked(f io.Reader, limit int64) ([]byte, error) {
+	// Twice: versions that were set aside, and instances, come on top of what an answer
+	// may hold.
 	r := bufio.NewReader(io.LimitReader(f, 2*limit))
 	head, err := r.ReadSlice('\n')
 	if err != nil {
@@ -55,28 +80,41 @@ func readFile(name string, limit int64) (*envelope, error) {
 	if checksum(text) != sum {
 		return nil, errChecksum
 	}
+	return text, nil
+}
+
+// decodeFile reads the envelope of a file. One without a cursor holds instances only:
+// specialroutes had never answered.
+func decodeFile(text []byte) (*envelope, error) {
 	e, err := decodeEnvelope(text)
+	if errors.Is(err, errNoCursor) && e.Cursor == "" && len(e.Instances) > 0 {
+		return e, nil
+	}
 	if err == nil && !e.Full {
 		err = errNotFull
 	}
 	return e, err
 }
 
-// writeFile replaces the file by what s holds, so that at any moment there is
-// either the old or the new one.
-func writeFile(name string, s *Snapshot, asOf time.Time) error {
-	text, err := json.Marshal(fileEnvelope(s, asOf), lenient)
+// writeFile replaces the file by e, so that at any moment there is either the old or
+// the new one.
+func writeFile(name string, e *envelope) error {
+	text, err := json.Marshal(e, lenient)
 	if err != nil {
 		return err
 	}
 	text = append(text, '\n')
+	// What was left behind goes first, and what is there all the same is not used: it
+	// could be a link to another file, or be open to others.
 	temporary := name + ".tmp"
-	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	err = errors.Join(
-		f.Chmod(0o600), // of one that was left behind
 		writeAll(f, []byte(fileMagic+checksum(text)+"\n"), text),
 		f.Sync(),
 		f.Close(),
@@ -114,7 +152,13 @@ func checksum(text []byte) string {
 // Versions that were set aside are kept too, because the feed does not send them
 // again, and a newer gateway may be able to use them.
 func fileEnvelope(s *Snapshot, asOf time.Time) *envelope {
-	e := &envelope{Cursor: s.cursor, Full: true, Records: []jsontext.Value{}, Deleted: []string{}, AsOf: asOf}
+	e := &envelope{
+		Cursor: s.Cursor(), Full: true, Records: []jsontext.Value{}, Deleted: []string{},
+		InstanceLabels: []jsontext.Value{}, InstanceLabelsDeleted: []jsontext.Value{}, fileOnly: fileOnly{AsOf: asOf},
+	}
+	if s != nil {
+		e.InstanceLabels, e.LabelsSetAside = s.labels.items()
+	}
 	for _, st := range s.States() {
 		if st.Record != nil {
 			e.Records = append(e.Records, marshalItem(st.Service, st.Revision, st.Record, "", time.Time{}))
@@ -138,12 +182,23 @@ func marshalItem(service string, revision int64, record jsontext.Value, reason s
 	return text
 }
 
+// InstanceKeeper keeps the registry's instances over a restart, in the file of
+// records. Its methods are called by one goroutine.
+type InstanceKeeper interface {
+	// Save returns what is known of instances as JSON, nil for nothing.
+	Save() ([]byte, error)
+
+	// Restore is given what Save returned in an earlier process.
+	Restore(text []byte) error
+}
+
 // saver writes snapshots to the file, the newest only and not too often.
 type saver struct {
-	name   string // "" writes nothing
-	every  time.Duration
-	log    *slog.Logger
-	failed func()
+	name      string // "" writes nothing
+	every     time.Duration
+	instances InstanceKeeper // nil: none are kept
+	log       *slog.Logger
+	failed    func()
 
 	mu       sync.Mutex
 	snapshot *Snapshot
@@ -153,8 +208,11 @@ type saver struct {
 	failing bool // of run alone
 }
 
-func newSaver(name string, every time.Duration, log *slog.Logger, failed func()) *saver {
-	return &saver{name: name, every: every, log: log, failed: failed, changed: make(chan struct{}, 1)}
+func newSaver(o Options, failed func()) *saver {
+	return &saver{
+		name: o.File, every: o.Times.Save, instances: o.Instances, log: o.Log, failed: failed,
+		changed: make(chan struct{}, 1),
+	}
 }
 
 // seen notes that specialroutes has confirmed s at a time. Only news are worth a
@@ -164,12 +222,21 @@ func (sv *saver) seen(s *Snapshot, at time.Time, news bool) {
 	sv.snapshot, sv.asOf = s, at
 	sv.mu.Unlock()
 	if news {
-		select {
-		case sv.changed <- struct{}{}:
-		default:
-		}
+		sv.wake()
 	}
 }
+
+// wake has the file written soon.
+func (sv *saver) wake() {
+	select {
+	case sv.changed <- struct{}{}:
+	default:
+	}
+}
+
+// savingPart bounds the part of the time that is spent on writing: a very large
+// estate is written less often.
+const savingPart = 20
 
 // run writes until ctx ends, and then once more.
 func (sv *saver) run(ctx context.Context) {
@@ -180,21 +247,16 @@ func (sv *saver) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-sv.changed:
+			began := time.Now()
 			sv.write()
-			pause(ctx, sv.every)
+			pause(ctx, max(sv.every, savingPart*time.Since(began)))
 		}
 	}
 	sv.write()
 }
 
 func (sv *saver) write() {
-	sv.mu.Lock()
-	s, asOf := sv.snapshot, sv.asOf
-	sv.mu.Unlock()
-	if s == nil {
-		return // specialroutes has not answered; the file is as good as ever
-	}
-	err := writeFile(sv.name, s, asOf)
+	err := sv.tryWrite()
 	if err != nil {
 		sv.failed()
 	}
@@ -203,4 +265,22 @@ func (sv *saver) write() {
 			"file", sv.name, "error", err)
 	}
 	sv.failing = err != nil
+}
+
+func (sv *saver) tryWrite() error {
+	sv.mu.Lock()
+	s, asOf := sv.snapshot, sv.asOf
+	sv.mu.Unlock()
+	e := fileEnvelope(s, asOf)
+	if sv.instances != nil {
+		text, err := sv.instances.Save()
+		if err != nil {
+			return err
+		}
+		e.Instances = text
+	}
+	if s == nil && len(e.Instances) == 0 {
+		return nil // nothing was ever learnt; the file is as good as ever
+	}
+	return writeFile(sv.name, e)
 }

@@ -47,7 +47,11 @@ type Options struct {
 	CAFile         string   // "" trusts the system's
 	File           string   // keeps the last good records; "" is none
 	AllowLinkLocal bool     // permits endpoints that are refused otherwise
-	Version        string   // of this gateway; tells specialroutes, too
+
+	// Instances are kept in the file beside the records. Nil keeps none.
+	Instances InstanceKeeper
+
+	Version string // of this gateway; tells specialroutes, too
 
 	Log       *slog.Logger     // nil discards
 	Now       func() time.Time // nil is time.Now; for ages only
@@ -122,7 +126,7 @@ func NewFollower(o Options, store *Store) (*Follower, error) {
 	if o.AllowLinkLocal {
 		f.compiler.options = append(f.compiler.options, routing.AllowLinkLocal())
 	}
-	f.saver = newSaver(o.File, o.Times.Save, o.Log, f.status.fileFailed)
+	f.saver = newSaver(o, f.status.fileFailed)
 	// Gateways that start together do not all ask the first replica.
 	f.url = int(o.Random() * float64(len(o.URLs)))
 	return f, nil
@@ -152,13 +156,17 @@ func (f *Follower) Run(ctx context.Context) error {
 	return nil
 }
 
-// loadFile starts from the last good records on disk. Nothing that is wrong with
-// the file stops the gateway.
+// InstancesChanged tells that what the InstanceKeeper saves has changed. It returns at
+// once.
+func (f *Follower) InstancesChanged() { f.saver.wake() }
+
+// loadFile starts from the last good records and instances on disk. Nothing that is
+// wrong with the file stops the gateway.
 func (f *Follower) loadFile() {
 	if f.o.File == "" {
 		return
 	}
-	e, err := readFile(f.o.File, f.o.MaxAnswer)
+	e, written, err := readFile(f.o.File, f.o.MaxAnswer)
 	if err != nil {
 		f.status.fileFailed()
 		f.o.Log.Error("the file of records cannot be used; starting without it", "file", f.o.File, "error", err)
@@ -168,11 +176,48 @@ func (f *Follower) loadFile() {
 		f.o.Log.Info("there is no file of records yet", "file", f.o.File)
 		return
 	}
+	f.restoreInstances(e)
+	if e.Cursor == "" {
+		f.o.Log.Info("the file of records holds instances only", "file", f.o.File)
+		return
+	}
+	asOf := f.believable(e.AsOf, written)
 	s := f.compiler.apply(nil, e, f.o.Now())
 	f.logSetAside(nil, s)
-	f.publish(s, SourceFile, e.AsOf)
+	f.saver.seen(s, asOf, false)
+	f.publish(s, SourceFile, asOf)
 	f.o.Log.Info("started from the file of records", "file", f.o.File, "records", s.Len(), "setAside", s.SetAside(),
-		"cursor", s.Cursor(), "age", f.o.Now().Sub(e.AsOf).Round(time.Second).String())
+		"cursor", s.Cursor(), "age", f.o.Now().Sub(asOf).Round(time.Second).String())
+}
+
+// skew is how far two readings of the clock may be apart without a reason.
+const skew = time.Minute
+
+// believable returns the time of which the file's records are. One that is missing or
+// to come says nothing; then it is the time of the writing, or, where that is to come
+// as well, so long ago that nobody takes the records for fresh.
+func (f *Follower) believable(asOf, written time.Time) time.Time {
+	latest := f.o.Now().Add(skew)
+	switch {
+	case !asOf.IsZero() && asOf.Before(latest):
+		return asOf
+	case written.Before(latest):
+		f.o.Log.Warn("the file of records does not say of when it is; taking the time of its writing", "file", f.o.File, "asOf", asOf, "written", written)
+		return written
+	}
+	f.o.Log.Warn("it cannot be told how old the file of records is; taking it for very old", "file", f.o.File, "asOf", asOf, "written", written)
+	return time.Unix(0, 0)
+}
+
+// restoreInstances hands the file's instances to their keeper.
+func (f *Follower) restoreInstances(e *envelope) {
+	if f.o.Instances == nil || len(e.Instances) == 0 {
+		return
+	}
+	if err := f.o.Instances.Restore(e.Instances); err != nil {
+		f.status.fileFailed()
+		f.o.Log.Error("the instances in the file of records cannot be used; starting without them", "file", f.o.File, "error", err)
+	}
 }
 
 func (f *Follower) publish(s *Snapshot, from Source, asOf time.Time) {
@@ -204,7 +249,8 @@ func (f *Follower) round(ctx context.Context) time.Duration {
 	}
 	took := time.Since(started)
 	f.succeeded(base)
-	news := e.Full || e.Cursor != before.Cursor() || len(e.Records)+len(e.Deleted) > 0
+	news := e.Full || e.Cursor != before.Cursor() ||
+		len(e.Records)+len(e.Deleted)+len(e.InstanceLabels)+len(e.InstanceLabelsDeleted) > 0
 	if news {
 		f.change(before, e)
 	} else {
@@ -281,11 +327,13 @@ func (f *Follower) logChange(before, s *Snapshot, e *envelope) {
 		return
 	}
 	f.o.Log.Info("records changed", "full", e.Full, "written", len(e.Records), "deleted", len(e.Deleted),
-		"records", s.Len(), "setAside", s.SetAside(), "cursor", s.Cursor())
+		"labelsWritten", len(e.InstanceLabels), "labelsDeleted", len(e.InstanceLabelsDeleted), "records", s.Len(), "setAside", s.SetAside(), "cursor", s.Cursor())
 }
 
-// logSetAside tells of each record that was set aside since before.
+// logSetAside tells of each record, and of each change of labels, that was set aside
+// since before.
 func (f *Follower) logSetAside(before, s *Snapshot) {
+	f.logLabelsSetAside(before, s)
 	if s.setAside == 0 {
 		return
 	}
@@ -297,6 +345,20 @@ func (f *Follower) logSetAside(before, s *Snapshot) {
 		f.o.Log.Error("a record cannot be used; its last good version stays in force",
 			"record", service, "revision", e.aside.version.revision, "reason", e.aside.reason,
 			"inForce", e.record != nil, "revisionInForce", e.version.revision)
+	}
+}
+
+func (f *Follower) logLabelsSetAside(before, s *Snapshot) {
+	if s.labels.setAside == 0 {
+		return
+	}
+	for key, e := range s.labels.entries {
+		if e.aside == nil || before != nil && before.labels.entries[key] == e {
+			continue
+		}
+		f.o.Log.Error("a change of an instance's labels cannot be used; its last good version stays in force",
+			"of", key.service, "instance", key.id, "revision", e.aside.version.revision, "reason", e.aside.reason,
+			"inForce", e.labels != nil, "revisionInForce", e.version.revision)
 	}
 }
 

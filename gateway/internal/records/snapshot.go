@@ -27,6 +27,7 @@ type Snapshot struct {
 	others   *routing.Route    // of services without a record
 	headers  []string          // see RoutingHeaders
 	setAside int
+	labels   labelBook
 }
 
 // entry is what is known of one service's record. It is immutable.
