@@ -12,6 +12,7 @@ import (
 	"specialroutes.example/gateway/internal/records"
 	"specialroutes.example/gateway/internal/registry"
 	"specialroutes.example/gateway/internal/registry/consul"
+	"specialroutes.example/gateway/internal/registry/overlay"
 	"specialroutes.example/gateway/internal/registry/static"
 	"specialroutes.example/services/registration"
 )
@@ -32,23 +33,65 @@ func announced(c *config.Config) registration.Options {
 // background is a part that runs as long as the process.
 type background = func(context.Context) error
 
-// newRegistry returns the registry that the settings name, and what follows it:
-// Consul for the services of the table and for those that the variants of their
-// records name, or else the list of instances.
-func newRegistry(c *config.Config, store *records.Store, log *slog.Logger) (registry.Registry, []background, error) {
+// listing is the registry, what follows it, and what keeps its instances over a
+// restart.
+type listing struct {
+	registry.Registry
+	follow []background
+	keeper records.InstanceKeeper // nil: there is nothing to keep
+}
+
+// newListing returns the registry that the settings name, with what operators have
+// changed of labels over it: Consul for the services of the table and for those that
+// the variants of their records name, or else the list of instances. changed is
+// called when the keeper has something else to save.
+func newListing(c *config.Config, store *records.Store, changed func(), log *slog.Logger) (listing, error) {
+	overlaid := func(r registry.Registry) registry.Registry {
+		return overlay.New(r, func() *records.Overlays { return store.Load().Overlays() }, time.Now)
+	}
 	k := c.Registry.Consul
 	if k.Address == "" {
-		return static.New(c.Instances), nil, nil
+		return listing{Registry: overlaid(static.New(c.Instances))}, nil
 	}
 	table := servicesOf(c)
 	r, err := consul.New(consul.Options{
 		Address: k.Address, TokenFile: k.TokenFile, CAFile: k.CAFile, Datacenter: k.Datacenter,
-		Stale: k.Stale, MaxStale: k.MaxStale, Table: table, Log: log,
+		Stale: k.Stale, MaxStale: k.MaxStale, RequireServiceCheck: k.RequireServiceCheck,
+		Table: table, Log: log, Changed: changed,
 	})
 	if err != nil {
-		return nil, nil, err
+		return listing{}, err
 	}
-	return r, []background{r.Run, followVariants(r, store, table)}, nil
+	return listing{overlaid(r), []background{r.Run, followVariants(r, store, table)}, keeper{r, log}}, nil
+}
+
+// keeper keeps the instances that Consul has listed in the file of records.
+type keeper struct {
+	registry *consul.Registry
+	log      *slog.Logger // nil discards
+}
+
+// Save implements records.InstanceKeeper.
+func (k keeper) Save() ([]byte, error) {
+	known := k.registry.State()
+	if len(known) == 0 {
+		return nil, nil
+	}
+	return registry.MarshalKnown(known)
+}
+
+// Restore implements records.InstanceKeeper.
+func (k keeper) Restore(text []byte) error {
+	known, err := registry.UnmarshalKnown(text)
+	if err != nil {
+		return err
+	}
+	k.registry.Restore(known)
+	if k.log != nil {
+		k.log.Info("instances are those of the file until Consul answers", "services", len(known),
+			"usable", k.registry.Load().Len())
+	}
+	return nil
 }
 
 // lookInterval is how often it is looked whether the records are others. A look is

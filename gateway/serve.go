@@ -60,12 +60,15 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		access:  accesslog.NewWriter(stdout, log),
 		metrics: metrics.NewRegistry(version, revision, runtime.Version()),
 	}
-	if e.registry, e.follow, err = newRegistry(c, e.store, log); err != nil {
+	instances, err := newListing(c, e.store, func() { e.follower.InstancesChanged() }, log)
+	if err != nil {
 		return nil, err
 	}
+	e.registry, e.follow = instances.Registry, instances.follow
 	e.follower, err = records.NewFollower(records.Options{
 		URLs: c.Records.URLs, TokenFile: c.Records.TokenFile, CAFile: c.Records.CAFile, File: c.Records.File,
-		GatewayID: c.ID, Version: version, AllowLinkLocal: c.Upstream.AllowLinkLocal, Log: log,
+		GatewayID: c.ID, Version: version, AllowLinkLocal: c.Upstream.AllowLinkLocal,
+		Instances: instances.keeper, Log: log,
 	}, e.store)
 	if err != nil {
 		return nil, err

@@ -264,6 +264,11 @@ type Consul struct {
 	// MaxStale is how long ago a server may have heard from the leader; a staler
 	// answer is asked of the leader again. Default 10s; zero is refused.
 	MaxStale time.Duration `yaml:"maxStale"`
+
+	// RequireServiceCheck leaves out instances that have no check of their own, as
+	// between the registration of a service and that of its check. Default false: the
+	// node's checks are enough.
+	RequireServiceCheck bool `yaml:"requireServiceCheck"`
 }
 
 // Registration says how this gateway is announced in Consul, for those who look for

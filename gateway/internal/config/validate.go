@@ -85,7 +85,10 @@ func (d *draft) headers(path string, names []string) {
 // prefixes refuses CIDRs with bits below the mask: what was meant is not clear.
 func (d *draft) prefixes(prefixes []netip.Prefix) {
 	for i, p := range prefixes {
-		if p.IsValid() && p != p.Masked() {
+		if p.IsValid() && p.Addr().Is4In6() {
+			// Such a prefix would match nothing: peers' addresses are compared as IPv4.
+			d.mistake(fmt.Sprintf("trustedProxies[%d]", i), "%s is an IPv4 network written as IPv6; write the IPv4 one", p)
+		} else if p.IsValid() && p != p.Masked() {
 			d.mistake(fmt.Sprintf("trustedProxies[%d]", i), "%s has bits below its mask; the network is %s", p, p.Masked())
 		}
 	}
@@ -243,7 +246,7 @@ func (d *draft) consul(c *Config) {
 	k := c.Registry.Consul
 	d.duration(at+".maxStale", k.MaxStale, false)
 	if k.Address == "" {
-		if k.TokenFile != "" || k.CAFile != "" || k.Datacenter != "" || k.Stale {
+		if k.TokenFile != "" || k.CAFile != "" || k.Datacenter != "" || k.Stale || k.RequireServiceCheck {
 			d.mistake(at+".address", "is required with other settings of registry.consul")
 		}
 		return

@@ -3,7 +3,11 @@
 // immutable snapshot and waits for nobody.
 package registry
 
-import "time"
+import (
+	"time"
+
+	"specialroutes.example/services/routing"
+)
 
 // Instance is one running copy of a service. It is immutable once it is in a
 // snapshot, and the same pointer stays in later snapshots while nothing about the
@@ -34,9 +38,9 @@ type Instance struct {
 
 // Operator is an operator's change of an instance's labels. It is immutable.
 type Operator struct {
-	Labels   map[string]*string // a value sets or replaces a label, nil hides it
-	Ends     time.Time          // the change is none from then on
-	Revision int64              // of the change at specialroutes
+	Labels   routing.LabelChanges
+	Ends     time.Time // the change is none from then on
+	Revision int64     // of the change at specialroutes
 }
 
 // Registry is a source of instances. All methods are safe for concurrent use.

@@ -45,7 +45,7 @@ func (s *Snapshot) With(service string, instances []Instance) *Snapshot {
 	next.addAll(service, instances)
 	before, after := s.services[service], next.services[service]
 	for n, i := range after {
-		at, found := slices.BinarySearchFunc(before, i.ID, func(o *Instance, id string) int { return cmp.Compare(o.ID, id) })
+		at, found := Find(before, i.ID)
 		if found && before[at].equal(i) {
 			after[n] = before[at]
 		}
@@ -77,6 +77,11 @@ func (s *Snapshot) put(service string, instances []*Instance) {
 		return
 	}
 	s.services[service] = instances
+}
+
+// Find returns the place of an instance in a list that is sorted by ID.
+func Find(instances []*Instance, id string) (at int, found bool) {
+	return slices.BinarySearchFunc(instances, id, func(i *Instance, id string) int { return cmp.Compare(i.ID, id) })
 }
 
 // equal reports whether nothing differs.
