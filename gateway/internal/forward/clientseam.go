@@ -5,6 +5,7 @@ package forward
 import (
 	"bufio"
 	"net"
+	"time"
 )
 
 // client is one client's connection as the loop has it. It belongs to the
@@ -14,12 +15,15 @@ type client struct {
 	tcp   *net.TCPConn // the socket under it
 	plain bool         // conn is tcp: bytes may be moved by the kernel
 
-	// in holds what came behind the request. The engine never takes from it; it
-	// waits on it to learn that the client has left.
+	// in holds what came behind the request. The engine never takes from it.
 	in *bufio.Reader
 
-	// out is what heads of answers are built in. It is empty between requests.
+	// out is what the loop's own answers are built in. It is empty between requests.
 	out []byte
+
+	// writeDue is the write deadline that is set on conn. Whoever sets it says so
+	// here; nobody sets it anew for every request.
+	writeDue deadline
 
 	// lastRequest says that the connection ends with this answer.
 	lastRequest bool
@@ -27,9 +31,34 @@ type client struct {
 
 // reply is what an answer came to.
 type reply struct {
-	status   int   // that was sent; 0: none
+	status   int   // that was sent, or 499 where the client has left; 0: none
 	bytes    int64 // of the body that were sent
 	begun    bool  // a byte of the answer has left
 	complete bool  // all of it has
 	keep     bool  // the client's connection may take another request
+}
+
+// deadline is a socket's deadline, moved only when that makes a difference: to
+// move it costs more than to look.
+type deadline struct{ at time.Time }
+
+// deadlineSlack is the part of a limit by which a deadline may be late.
+const deadlineSlack = 16
+
+// reach makes the deadline lie at least limit after now, and at most a little
+// later. A limit of zero is none. set moves it.
+func (d *deadline) reach(now time.Time, limit time.Duration, set func(time.Time) error) error {
+	if limit <= 0 {
+		if d.at.IsZero() {
+			return nil
+		}
+		d.at = time.Time{}
+		return set(d.at)
+	}
+	slack := limit / deadlineSlack
+	if left := d.at.Sub(now); left >= limit && left <= limit+slack {
+		return nil
+	}
+	d.at = now.Add(limit + slack)
+	return set(d.at)
 }
