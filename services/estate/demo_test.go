@@ -8,8 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -90,8 +93,8 @@ func (d *demo) exitCode(t *testing.T) int {
 		t.Fatalf("the demo did not end:\n%s", d.text())
 	}
 	ready := regexp.MustCompile(`is ready on http://(\S+)`).FindAllStringSubmatch(d.text(), -1)
-	if len(ready) != 5 {
-		t.Errorf("%d processes were ready, want 5:\n%s", len(ready), d.text())
+	if len(ready) != 11 {
+		t.Errorf("%d processes were ready, want 11:\n%s", len(ready), d.text())
 	}
 	for _, match := range ready {
 		if conn, err := net.Dial("tcp", match[1]); err == nil {
@@ -100,6 +103,29 @@ func (d *demo) exitCode(t *testing.T) int {
 		}
 	}
 	return d.cmd.ProcessState.ExitCode()
+}
+
+// killProgram kills the process that runs a program of our own.
+func killProgram(t *testing.T, file string) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if target, err := os.Readlink(link); err != nil || target != file {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(link, "/")[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("nobody runs %s", file)
 }
 
 // TestDemo runs the demo as a process twice: it counts calls and stops, finds its
@@ -121,6 +147,10 @@ func TestDemo(t *testing.T) {
 		get(url)
 	}
 	d.await(t, `(?m)^OLD [1-9]\d*   NEW ([1-9]\d*)$`, time.Minute)
+	second := exec.Command(program, "-dir", dir, "-free-ports")
+	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "another estate runs") || strings.Contains(string(out), "estate: estate:") {
+		t.Errorf("a second demo in the directory = %v: %s", err, out)
+	}
 	d.interrupt(t)
 	if code := d.exitCode(t); code != 0 {
 		t.Errorf("exit code = %d after Ctrl-C, want 0:\n%s", code, d.text())
@@ -129,6 +159,16 @@ func TestDemo(t *testing.T) {
 	d = startDemo(t, program, dir)
 	d.await(t, `(The record of the last time is in force: .*"weight":5)`, building)
 	url = d.await(t, `curl (http\S+/licenses/\S+)`, time.Minute)
+	// Without the new service its share of the calls goes to the old one.
+	if runtime.GOOS == "linux" {
+		killProgram(t, filepath.Join(dir, "bin", "orgservice-new"))
+		d.await(t, `(orgservice-new is gone)`, time.Minute)
+		for range 10 {
+			if body := get(url); !strings.Contains(body, "OLD::") {
+				t.Errorf("without the new service a call gives %q, want OLD::", body)
+			}
+		}
+	}
 	host := strings.Split(url, "/")[2]
 	conn, err := net.Dial("tcp", host)
 	if err != nil {

@@ -38,8 +38,17 @@ type Options struct {
 	// Gateways is the number of gateways; 0 is one.
 	Gateways int
 
+	// Instances are started beside the estate's own services.
+	Instances []Instance
+
+	// Consul is the address of a Consul agent, host:port, that the caller runs, as
+	// with package consulagent: every process registers there, and the gateways take
+	// the instances from it. Start returns when it lists all that gateways call. The
+	// agent may go and come while the estate runs. "" tells the gateways a fixed list.
+	Consul string
+
 	// FixedPorts gives the processes the ports that the documentation names, those
-	// of further gateways excepted. Otherwise all ports are free ones.
+	// of Instances and further gateways excepted. Otherwise all ports are free ones.
 	FixedPorts bool
 
 	// Output is told of each process that is ready, a line each. Nil is nobody.
@@ -55,17 +64,28 @@ type Options struct {
 	Env map[string][]string
 }
 
+// Instance is a further copy of the old organization service. It runs as a process
+// of its own, whose name is the ID.
+type Instance struct {
+	ID      string            // names it in the registry and as X-Served-By; unique in the estate
+	Service string            // the name in the registry: organizationservice, or one that a record leads to
+	Labels  map[string]string // what gateways choose it by; names and values without commas and blanks at their ends
+	Prefix  string            // before the contact names of its answers; "" is OLD::
+}
+
 // Estate is a running estate. Its methods are safe for concurrent use.
 type Estate struct {
 	at        addresses
 	output    *progress
+	claim     *claim
 	processes []*Process // in the order in which they stop
 }
 
 // Start starts the estate and returns when every process is ready. If one does
 // not get there, all are killed, and the error is a *StartError with the last
-// lines of its log. A port in use is a *service.ListenError, before anything has
-// started. Cancelling ctx ends the start, but not an estate that is up: Stop does.
+// lines of its log. A port in use is a *service.ListenError, and a directory in use
+// ErrInUse, before anything has started. Cancelling ctx ends the start, but not an
+// estate that is up: Stop does.
 func Start(ctx context.Context, o Options) (*Estate, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -73,26 +93,41 @@ func Start(ctx context.Context, o Options) (*Estate, error) {
 	}
 	o.Dir = dir
 	o.Gateways = max(o.Gateways, 1)
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, fmt.Errorf("estate: %w", err)
-	}
-	at, err := reserve(o.FixedPorts, o.Gateways)
+	claim, err := claimDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	e := &Estate{at: at, output: &progress{w: o.Output}}
-	services, gateways, err := plan(o, at)
-	if err != nil {
+	e := &Estate{output: &progress{w: o.Output}, claim: claim}
+	if err := e.start(ctx, o); err != nil {
+		err = errors.Join(err, each(e.processes, func(p *Process) error { p.Kill(); return nil }))
+		claim.release()
 		return nil, err
-	}
-	e.processes = append(gateways, services...)
-	// A gateway that finds specialroutes answering opens at once.
-	for _, together := range [][]*Process{services, gateways} {
-		if err := e.startAll(ctx, together); err != nil {
-			return nil, errors.Join(err, each(e.processes, func(p *Process) error { p.Kill(); return nil }))
-		}
 	}
 	return e, nil
+}
+
+// start starts what o says, and fails where one of it does.
+func (e *Estate) start(ctx context.Context, o Options) error {
+	var err error
+	if e.at, err = reserve(o.FixedPorts, o.Gateways, o.Instances); err != nil {
+		return err
+	}
+	services, gateways, err := plan(o, e.at)
+	if err != nil {
+		return err
+	}
+	e.processes = append(gateways, services...)
+	if err := e.startAll(ctx, services); err != nil {
+		return err
+	}
+	// A gateway that finds specialroutes answering, and all instances in Consul, opens
+	// at once and fails no call.
+	if o.Consul != "" {
+		if err := awaitListed(ctx, o); err != nil {
+			return err
+		}
+	}
+	return e.startAll(ctx, gateways)
 }
 
 // errGivenUp ends the start of processes because another one has failed.
@@ -138,6 +173,7 @@ func (e *Estate) Stop(ctx context.Context) error {
 			others = append(others, p)
 		}
 	}
+	defer e.claim.release()
 	err := each(gateways, func(p *Process) error { return p.finish(ctx) })
 	return errors.Join(err, each(others, func(p *Process) error { return p.finish(ctx) }))
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"go.uber.org/goleak"
 
 	"specialroutes.example/services/estate"
@@ -159,6 +160,65 @@ func TestStart_GivesTheGatewayTheBooksTable(t *testing.T) {
 	}
 	if _, err := estate.Start(t.Context(), estate.Options{Dir: t.TempDir(), Bin: stubs(t), GatewayYAML: "a: [b"}); err == nil {
 		t.Error("Start with broken GatewayYAML = nil, want an error")
+	}
+}
+
+func TestStart_GivesTheGatewayFurtherInstancesWithTheirLabels(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := start(t, estate.Options{Dir: dir, Bin: stubs(t), Instances: []estate.Instance{
+		{ID: "org-a", Service: estate.OrganizationName, Labels: map[string]string{"version": "1.10"}},
+		{ID: "org-b", Service: "elsewhere"},
+	}})
+	text, err := os.ReadFile(filepath.Join(dir, "gateway.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		Instances map[string][]struct {
+			ID, Address string
+			Labels      map[string]string
+		}
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct{ service, id, version string }{
+		{estate.OrganizationName, estate.OrgServiceOld, ""}, {estate.OrganizationName, "org-a", "1.10"}, {"elsewhere", "org-b", ""},
+	} {
+		url := e.Process(want.id).URL()
+		found := false
+		for _, i := range c.Instances[want.service] {
+			found = found || i.ID == want.id && "http://"+i.Address == url && i.Labels["version"] == want.version
+		}
+		if !found || get(url+"/whoami") == "" {
+			t.Errorf("%s of %s, which serves on %s, is not listed: %+v", want.id, want.service, url, c.Instances)
+		}
+	}
+}
+
+func TestStart_RefusesADirectoryInUse(t *testing.T) {
+	t.Parallel()
+	dir, bin := t.TempDir(), stubs(t)
+	e := start(t, estate.Options{Dir: dir, Bin: bin})
+	before, err := os.ReadFile(filepath.Join(dir, "gateway.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := estate.Start(t.Context(), estate.Options{Dir: dir, Bin: bin}); !errors.Is(err, estate.ErrInUse) {
+		t.Errorf("a second estate in %s: %v, want ErrInUse", dir, err)
+	}
+	if err := estate.CheckDir(dir); !errors.Is(err, estate.ErrInUse) {
+		t.Errorf("CheckDir = %v, want ErrInUse", err)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, "gateway.yaml")); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the configuration was overwritten, %v", err)
+	}
+	if err := e.Stop(stopContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := estate.CheckDir(dir); err != nil {
+		t.Errorf("CheckDir after Stop = %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package estate
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,13 @@ type spec struct {
 	dir    string
 }
 
+// The names in the registry of what gateways call and others look for.
+const (
+	OrganizationName = "organizationservice"
+	licensingName    = "licensingservice"
+	gatewayName      = "gatewayservice"
+)
+
 // plan returns the processes, not started yet.
 func plan(o Options, at addresses) (services, gateways []*Process, err error) {
 	database := o.DatabaseURL
@@ -32,15 +40,18 @@ func plan(o Options, at addresses) (services, gateways []*Process, err error) {
 	services = []*Process{
 		o.process(SpecialRoutes, SpecialRoutes, at.specialRoutes, at.specialRoutes,
 			"SPECIALROUTES_LISTEN="+at.specialRoutes, "DATABASE_URL="+database,
-			"SPECIALROUTES_INSECURE_ADMIN=true", "SPECIALROUTES_DRAIN_DELAY="+drainDelay),
-		o.process(OrgServiceOld, OrgServiceOld, at.old, at.old, "LISTEN="+at.old, "DRAIN_DELAY="+drainDelay),
-		o.process(OrgServiceNew, OrgServiceNew, at.new, at.new, "LISTEN="+at.new, "DRAIN_DELAY="+drainDelay),
-		o.process(LicensingService, LicensingService, at.licensing, at.licensing,
-			"LISTEN="+at.licensing, "DRAIN_DELAY="+drainDelay,
+			"SPECIALROUTES_INSECURE_ADMIN=true", "SPECIALROUTES_DRAIN_DELAY="+drainDelay,
+			"CONSUL_HTTP_ADDR="+o.Consul),
+		o.service(Instance{ID: OrgServiceOld, Service: OrganizationName}, OrgServiceOld, at.old),
+		o.service(Instance{ID: OrgServiceNew, Service: OrgServiceNew}, OrgServiceNew, at.new),
+		o.service(Instance{ID: LicensingService, Service: licensingName}, LicensingService, at.licensing,
 			"ORGANIZATION_URL=http://"+at.gateways[0].data+"/api/organization"),
 	}
+	for i, instance := range o.Instances {
+		services = append(services, o.service(instance, OrgServiceOld, at.instances[i]))
+	}
 	for i, g := range at.gateways {
-		name := gatewayName(i)
+		name := nameOfGateway(i)
 		text, err := gatewayYAML(name, o, at, i)
 		if err != nil {
 			return nil, nil, err
@@ -54,11 +65,23 @@ func plan(o Options, at addresses) (services, gateways []*Process, err error) {
 	return services, gateways, nil
 }
 
-func gatewayName(i int) string {
+func nameOfGateway(i int) string {
 	if i == 0 {
 		return Gateway
 	}
 	return fmt.Sprintf("%s-%d", Gateway, i)
+}
+
+// service returns a demo service's process.
+func (o Options) service(i Instance, binary, at string, env ...string) *Process {
+	var labels []string
+	for _, name := range slices.Sorted(maps.Keys(i.Labels)) {
+		labels = append(labels, name+"="+i.Labels[name])
+	}
+	return o.process(i.ID, binary, at, at, append([]string{
+		"LISTEN=" + at, "DRAIN_DELAY=" + drainDelay, "INSTANCE=" + i.ID, "PREFIX=" + i.Prefix,
+		"CONSUL_HTTP_ADDR=" + o.Consul, "SERVICE_NAME=" + i.Service, "LABELS=" + strings.Join(labels, ","),
+	}, env...)...)
 }
 
 // process returns a process that serves on one address and says on another, or

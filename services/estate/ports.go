@@ -13,7 +13,8 @@ import (
 type addresses struct {
 	specialRoutes, old, new, licensing string
 
-	gateways []gatewayAddresses
+	gateways  []gatewayAddresses
+	instances []string // of Options.Instances, in order
 }
 
 type gatewayAddresses struct{ data, admin string }
@@ -41,8 +42,8 @@ type wantedPort struct {
 // reserve finds a port for each listener: the fixed ones, or free ones. All are
 // open until all are found, so that none is given twice; then they are closed for
 // the processes to open.
-func reserve(fixed bool, gateways int) (addresses, error) {
-	at := addresses{gateways: make([]gatewayAddresses, gateways)}
+func reserve(fixed bool, gateways int, instances []Instance) (addresses, error) {
+	at := addresses{gateways: make([]gatewayAddresses, gateways), instances: make([]string, len(instances))}
 	wanted := []wantedPort{
 		{"gateway data", 5555, &at.gateways[0].data},
 		{"gateway admin", 5556, &at.gateways[0].admin},
@@ -58,8 +59,11 @@ func reserve(fixed bool, gateways int) (addresses, error) {
 	}
 	for i := 1; i < gateways; i++ {
 		wanted = append(wanted,
-			wantedPort{gatewayName(i) + " data", 0, &at.gateways[i].data},
-			wantedPort{gatewayName(i) + " admin", 0, &at.gateways[i].admin})
+			wantedPort{nameOfGateway(i) + " data", 0, &at.gateways[i].data},
+			wantedPort{nameOfGateway(i) + " admin", 0, &at.gateways[i].admin})
+	}
+	for i, instance := range instances {
+		wanted = append(wanted, wantedPort{instance.ID, 0, &at.instances[i]})
 	}
 	var errs []error
 	for _, w := range wanted {
@@ -77,7 +81,7 @@ func reserve(fixed bool, gateways int) (addresses, error) {
 // CheckPorts returns an error that names each of the fixed ports that is in use,
 // so that a caller need not build first to learn it.
 func CheckPorts() error {
-	_, err := reserve(true, 1)
+	_, err := reserve(true, 1, nil)
 	return err
 }
 

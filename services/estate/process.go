@@ -47,6 +47,9 @@ func (e *ExitError) Error() string {
 // Name is the name of the process.
 func (p *Process) Name() string { return p.spec.name }
 
+// URL is the base URL that the process serves on.
+func (p *Process) URL() string { return p.spec.url }
+
 // LogPath is the file with all that the process has written. It is begun anew by
 // estate.Start and continued by Process.Start.
 func (p *Process) LogPath() string { return p.spec.log }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -48,7 +49,8 @@ func Main(name string, run func(ctx context.Context, args, environ []string, std
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stderr, force)
 	ended.Store(true)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, name+":", err)
+		// An error may begin with the name already, where a package has the same one.
+		fmt.Fprintln(os.Stderr, name+":", strings.TrimPrefix(err.Error(), name+": "))
 		os.Exit(exitCode(err))
 	}
 }

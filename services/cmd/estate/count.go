@@ -18,13 +18,14 @@ import (
 // countInterval is how often the gateway's log is read.
 const countInterval = 200 * time.Millisecond
 
-// tally counts calls of the organization service by who answered them.
+// tally counts calls of the organization service by who answered them; the others
+// are the instances of the tours.
 type tally struct{ old, new, other int }
 
 func (t tally) String() string {
 	text := fmt.Sprintf("OLD %d   NEW %d", t.old, t.new)
 	if t.other > 0 {
-		text += fmt.Sprintf("   neither %d", t.other)
+		text += fmt.Sprintf("   others %d", t.other)
 	}
 	return text
 }
@@ -38,8 +39,8 @@ type reader struct {
 }
 
 // count shows the tally whenever it changes, until ctx ends: on a terminal in one
-// line, else in a line each time.
-func count(ctx context.Context, e *estate.Estate, out io.Writer) error {
+// line, else in a line each time. Processes that are gone are told of between.
+func count(ctx context.Context, e *estate.Estate, gone <-chan *estate.Process, out io.Writer) error {
 	f, err := os.Open(e.Process(estate.Gateway).LogPath())
 	if err != nil {
 		return err
@@ -61,6 +62,9 @@ func count(ctx context.Context, e *estate.Estate, out io.Writer) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case p := <-gone:
+			fmt.Fprintf(out, "%s%s is gone (%s); the others go on\n", begin, p.Name(), p.LogPath())
+			fmt.Fprint(out, begin, r.tally, end)
 		case <-tick.C:
 		}
 		before := r.tally

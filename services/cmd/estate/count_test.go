@@ -29,7 +29,7 @@ func TestReader_CountsTheCallsOfTheOrganizationService(t *testing.T) {
 			t.Errorf("step %d: tally = %+v, %v, want %+v", i, r.tally, err, step.want)
 		}
 	}
-	if got, want := r.tally.String(), "OLD 2   NEW 2   neither 1"; got != want {
+	if got, want := r.tally.String(), "OLD 2   NEW 2   others 1"; got != want {
 		t.Errorf("String = %q, want %q", got, want)
 	}
 }

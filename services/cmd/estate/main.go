@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"specialroutes.example/services/estate"
@@ -54,6 +55,9 @@ func run(ctx context.Context, args, _ []string, stderr io.Writer, force <-chan o
 
 // demo is the whole of it, from the look at the ports to the stop.
 func demo(ctx context.Context, s settings, out io.Writer, force <-chan os.Signal) error {
+	if err := estate.CheckDir(s.dir); err != nil {
+		return fmt.Errorf("%w\nnothing was started; stop the other one, or take another directory with -dir", err)
+	}
 	if !s.freePorts {
 		if err := estate.CheckPorts(); err != nil {
 			return fmt.Errorf("%w\nnothing was started; stop what uses it, or take other ports with -free-ports", err)
@@ -64,7 +68,9 @@ func demo(ctx context.Context, s settings, out io.Writer, force <-chan os.Signal
 	if err != nil {
 		return stopped(ctx, err)
 	}
-	e, err := estate.Start(ctx, estate.Options{Dir: s.dir, Bin: bin, FixedPorts: !s.freePorts, Output: out})
+	e, err := estate.Start(ctx, estate.Options{
+		Dir: s.dir, Bin: bin, Instances: tours(), FixedPorts: !s.freePorts, Output: out,
+	})
 	if err != nil {
 		return stopped(ctx, err)
 	}
@@ -81,37 +87,36 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-// watch writes the record, tells what to try, and counts until ctx ends or a
-// process does.
+// watch writes the record, tells what to try, and counts until ctx ends or the
+// gateway does. Without any other process there is something to see: it is told of,
+// and the others go on.
 func watch(ctx context.Context, e *estate.Estate, out io.Writer) error {
 	if err := ensureRecord(ctx, e.SpecialRoutesURL(), local(e.NewURL()), out); err != nil {
 		return err
 	}
 	tell(out, e)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan *estate.Process, 1)
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	gone := make(chan *estate.Process, len(e.Processes()))
 	for _, p := range e.Processes() {
-		exited := p.Exited()
-		go func() { // ends with ctx, if not before
+		watching.Go(func() {
 			select {
-			case <-exited:
-				select {
-				case ended <- p:
-				default:
+			case <-p.Exited():
+				gone <- p
+				if p.Name() == estate.Gateway {
+					cancel(fmt.Errorf("%s is gone, see %s", p.Name(), p.LogPath()))
 				}
-				cancel()
 			case <-ctx.Done():
 			}
-		}()
+		})
 	}
-	err := count(ctx, e, out)
-	select {
-	case p := <-ended:
-		return fmt.Errorf("%s is gone, see %s", p.Name(), p.LogPath())
-	default:
-		return err
+	err := count(ctx, e, gone, out)
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.Canceled) {
+		return context.Cause(ctx)
 	}
+	return err
 }
 
 // stop stops the estate, at once when a second signal comes.

@@ -35,6 +35,9 @@ The first one is the call to repeat: its contactName changes between OLD:: and
 NEW::. The second one shows the record, the third one writes it. Try other weights:
 they are the tenths of the calls that stay with OLD, so 10 is only OLD, 0 only NEW.
 
+The README goes on from here: version control, grey release and lanes by labels have
+instances of their own here, to which its tours lead.
+
 Calls that the organization service answered, through the gateway (Ctrl-C stops
 everything):
 `, gateway+licensePath, routes, record, routes)
