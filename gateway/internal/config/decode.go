@@ -16,6 +16,12 @@ import (
 // converts types in silence and loses the place of what it refuses.
 func (d *draft) document(source, path string, text []byte, value reflect.Value) {
 	top := origin{source: source}
+	if line := nestedAt(text); line > 0 {
+		top.line = line
+		d.origins[path] = top
+		d.mistake(path, "is nested more than %d deep", nestingMost)
+		return
+	}
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		d.syntaxMistake(source, path, err)

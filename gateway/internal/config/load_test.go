@@ -220,6 +220,7 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		{"duration without a unit", oneRoute + "drain: {delay: 5}\n", []string{"2: drain.delay: \"5\" is not a duration"}},
 		{"size", oneRoute + "limits: {headerBytes: 64KB, bodyBytes: 9999999999GiB}\n", []string{"2: limits.headerBytes: \"64KB\" is not a size", "2: limits.bodyBytes: \"9999999999GiB\" is too large"}},
 		{"cidr", oneRoute + "trustedProxies:\n- 10.0.0.1\n- 10.0.0.1/8\n", []string{"3: trustedProxies[0]: \"10.0.0.1\" is not a CIDR", "4: trustedProxies[1]: 10.0.0.1/8 has bits below its mask; the network is 10.0.0.0/8"}},
+		{"an IPv4 network as IPv6", oneRoute + "trustedProxies: ['::ffff:10.0.0.0/104']\n", []string{"2: trustedProxies[0]: ::ffff:10.0.0.0/104 is an IPv4 network written as IPv6; write the IPv4 one"}},
 		{"level", oneRoute + "log: {level: loud}\n", []string{"2: log.level: \"loud\" is none of"}},
 		{"scalar for list", "routes: 5\n", []string{"1: routes: must be a list"}},
 		{"scalar for mapping", "routes: [5]\n", []string{"1: routes[0]: must be a mapping"}},
@@ -296,6 +297,23 @@ func checkMistakes(t *testing.T, text string, want []string) {
 	if len(invalid.Mistakes) < len(want) {
 		t.Errorf("got %d mistakes, want %d: %v", len(invalid.Mistakes), len(want), err)
 	}
+}
+
+// The YAML library takes minutes for some of these.
+func TestWhatIsNestedTooDeepIsRefusedUnread(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"lists in brackets":   strings.Repeat("[", 100_000),
+		"brackets over lines": strings.Repeat("{a:\n", 100_000),
+		"lists in lists":      strings.Repeat("- ", 50_000),
+		"complex keys":        strings.Repeat("? ", 50_000),
+		"keys in keys":        strings.Repeat("a: ", 30_000),
+	} {
+		if _, err := load(t, oneRoute+text); err == nil || !strings.Contains(err.Error(), ": is nested more than 64 deep") {
+			t.Errorf("%s: %.200v, want it refused for its nesting", name, err)
+		}
+	}
+	mustLoad(t, oneRoute+"# "+strings.Repeat("[", 1000)+"\ninstances: {a: [{address: 'h:1', id: '[', labels: {a: b}}, {address: 'h:2'}]}\n")
 }
 
 func TestMistakesNameTheSourceThatSaidIt(t *testing.T) {
