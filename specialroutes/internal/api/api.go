@@ -22,8 +22,8 @@ import (
 	"specialroutes.example/specialroutes/internal/tokens"
 )
 
-// Options is what the interface stands on. All but AllowLinkLocal, Hosts, Tokens, Draw
-// and BodyTimeout are needed.
+// Options is what the interface stands on. All but AllowLinkLocal, Hosts, Tokens, Draw,
+// Now and BodyTimeout are needed.
 type Options struct {
 	Store store.Store
 	Feed  *feed.Feed
@@ -52,6 +52,9 @@ type Options struct {
 
 	// Draw gives a random number from 1 to sum, for explanations; nil is the system's.
 	Draw func(sum int64) int64
+
+	// Now gives the time; nil is time.Now.
+	Now func() time.Time
 
 	// BodyTimeout is what a client has to send a body; 0 is 30 s.
 	BodyTimeout time.Duration
@@ -123,6 +126,9 @@ func newEngine(o Options) *gin.Engine {
 	}
 	if a.Draw == nil {
 		a.Draw = func(sum int64) int64 { return 1 + rand.Int64N(sum) }
+	}
+	if a.Now == nil {
+		a.Now = time.Now
 	}
 	if a.BodyTimeout == 0 {
 		a.BodyTimeout = bodyTimeout

@@ -19,18 +19,31 @@ const maxWait = 60 * time.Second
 
 // envelope is the answer to a follower.
 type envelope struct {
-	Cursor                string            `json:"cursor"`
-	Full                  bool              `json:"full"`
-	Records               []changedRecord   `json:"records"`
-	Deleted               []string          `json:"deleted"`
-	InstanceLabels        []json.RawMessage `json:"instanceLabels"`
-	InstanceLabelsDeleted []json.RawMessage `json:"instanceLabelsDeleted"`
+	Cursor                string          `json:"cursor"`
+	Full                  bool            `json:"full"`
+	Records               []changedRecord `json:"records"`
+	Deleted               []string        `json:"deleted"`
+	InstanceLabels        []changedLabels `json:"instanceLabels"`
+	InstanceLabelsDeleted []instance      `json:"instanceLabelsDeleted"`
 }
 
 type changedRecord struct {
 	Service  string          `json:"service"`
 	Revision int64           `json:"revision"`
 	Record   json.RawMessage `json:"record"`
+}
+
+// instance names an instance of a service.
+type instance struct {
+	Service string `json:"service"`
+	ID      string `json:"id"`
+}
+
+type changedLabels struct {
+	instance
+	Revision int64           `json:"revision"`
+	Labels   json.RawMessage `json:"labels"`
+	Ends     time.Time       `json:"ends"`
 }
 
 func (a *api) changes(c *gin.Context) error {
@@ -58,26 +71,43 @@ func (a *api) changes(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, envelopeOf(&changes))
+	return writeJSON(c, http.StatusOK, envelopeOf(&changes, a.Now()))
 }
 
-func envelopeOf(changes *store.Changes) envelope {
+func envelopeOf(changes *store.Changes, now time.Time) envelope {
 	e := envelope{
 		Cursor:                changes.Cursor.String(),
 		Full:                  changes.Full,
 		Records:               make([]changedRecord, 0, len(changes.Records)),
 		Deleted:               append([]string{}, changes.Deleted...),
-		InstanceLabels:        []json.RawMessage{},
-		InstanceLabelsDeleted: []json.RawMessage{},
+		InstanceLabels:        []changedLabels{},
+		InstanceLabelsDeleted: []instance{},
 	}
 	for _, s := range changes.Records {
-		raw := s.Raw
-		if raw == nil { // not even JSON: the reader is to see that it cannot be used
-			raw = json.RawMessage(`{}`)
+		e.Records = append(e.Records, changedRecord{Service: s.Service, Revision: s.Revision, Record: orEmpty(s.Raw)})
+	}
+	for _, of := range changes.LabelsDeleted {
+		e.InstanceLabelsDeleted = append(e.InstanceLabelsDeleted, instance{of.Service, of.ID})
+	}
+	for _, l := range changes.Labels {
+		of := instance{l.Service, l.ID}
+		switch {
+		case !l.Ended(now):
+			e.InstanceLabels = append(e.InstanceLabels, changedLabels{of, l.Revision, orEmpty(l.Raw), l.Ends})
+		case !changes.Full: // who knows of an older state is to forget it
+			e.InstanceLabelsDeleted = append(e.InstanceLabelsDeleted, of)
 		}
-		e.Records = append(e.Records, changedRecord{Service: s.Service, Revision: s.Revision, Record: raw})
 	}
 	return e
+}
+
+// orEmpty returns a document as it is stored. One that is not even JSON is an empty
+// one: the reader is to see that it cannot be used.
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage(`{}`)
+	}
+	return raw
 }
 
 // follower is what a follower asks.

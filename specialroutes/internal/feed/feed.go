@@ -1,8 +1,9 @@
-// Package feed lets many followers wait for changes of the route records at the
-// price of one query. One goroutine reads the place of the last change five times a
-// second; a follower that is there waits in memory until it moves. Nothing is
-// pushed and nothing is kept, so a follower loses nothing when a connection, this
-// process or the database goes away: it asks again with the cursor it has.
+// Package feed lets many followers wait for changes of the route records, and of what
+// operators say about labels of instances, at the price of one query. One goroutine
+// reads the place of the last change five times a second; a follower that is there
+// waits in memory until it moves. Nothing is pushed and nothing is kept, so a
+// follower loses nothing when a connection, this process or the database goes away:
+// it asks again with the cursor it has.
 package feed
 
 import (
@@ -202,7 +203,7 @@ func (f *Feed) read(ctx context.Context, after store.Cursor) (store.Changes, err
 // later than a reader that was at another one: its head moves then, to where the
 // reader already is.
 func isNews(c store.Changes, after store.Cursor) bool {
-	return c.Full || c.Cursor != after || len(c.Records) > 0 || len(c.Deleted) > 0
+	return c.Full || c.Cursor != after
 }
 
 func (f *Feed) current() state {

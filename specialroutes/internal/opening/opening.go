@@ -140,6 +140,51 @@ func (s *Store) Prune(ctx context.Context, p store.Prune) (int64, error) {
 	return o.Prune(ctx, p)
 }
 
+// GetLabels is store.Store's.
+func (s *Store) GetLabels(ctx context.Context, of store.Instance) (store.Labels, error) {
+	o, err := s.get()
+	if err != nil {
+		return store.Labels{}, err
+	}
+	return o.GetLabels(ctx, of)
+}
+
+// ListLabels is store.Store's.
+func (s *Store) ListLabels(ctx context.Context, service string, after store.Instance, limit int) ([]store.Labels, error) {
+	o, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	return o.ListLabels(ctx, service, after, limit)
+}
+
+// WriteLabels is store.Store's.
+func (s *Store) WriteLabels(ctx context.Context, of store.Instance, author store.Author, change store.LabelsFunc) (store.Labels, error) {
+	o, err := s.get()
+	if err != nil {
+		return store.Labels{}, err
+	}
+	return o.WriteLabels(ctx, of, author, change)
+}
+
+// LabelsHistory is store.Store's.
+func (s *Store) LabelsHistory(ctx context.Context, of store.Instance, before int64, limit int) ([]store.LabelsEntry, error) {
+	o, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	return o.LabelsHistory(ctx, of, before, limit)
+}
+
+// EndedLabels is store.Store's.
+func (s *Store) EndedLabels(ctx context.Context, at time.Time, limit int) ([]store.Instance, error) {
+	o, err := s.get()
+	if err != nil {
+		return nil, err
+	}
+	return o.EndedLabels(ctx, at, limit)
+}
+
 // SeeGateway is store.Store's.
 func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
 	o, err := s.get()

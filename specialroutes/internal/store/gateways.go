@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -34,4 +35,14 @@ type Gateways interface {
 
 	// ListGateways returns the gateways that were heard of within a time, by their ID.
 	ListGateways(ctx context.Context, within time.Duration) ([]Gateway, error)
+}
+
+// SetAsideRow returns the services that a gateway has set aside as the JSON of its
+// row. The error is ErrInvalid when a database cannot keep what the gateway tells.
+func SetAsideRow(g Gateway) (string, error) {
+	if err := CheckText(append([]string{g.ID, g.Version}, g.SetAside...)...); err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(append([]string{}, g.SetAside...))
+	return string(raw), err
 }

@@ -65,6 +65,19 @@ func ToRow(service string, r *routing.Record) ([]byte, error) {
 	return raw, nil
 }
 
+// recordRow makes the record that a change stores; without a new one it is that of a
+// deleted row. The error is ErrInvalid.
+func recordRow(service string, at Cursor, next *routing.Record) (Stored, error) {
+	if next == nil {
+		return Stored{Service: service, Revision: at.Revision, Nonce: at.Nonce}, nil
+	}
+	raw, err := ToRow(service, next)
+	if err != nil {
+		return Stored{}, err
+	}
+	return FromRow(service, at, raw), nil
+}
+
 // hasNUL says whether a text in the JSON holds U+0000, which PostgreSQL can not
 // keep. In valid JSON that is written \u0000, with an even number of backslashes
 // before it.

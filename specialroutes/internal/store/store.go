@@ -1,5 +1,6 @@
-// Package store is the port behind which specialroutes keeps its route records,
-// with their history and the counter that orders all changes. It knows no
+// Package store is the port behind which specialroutes keeps its route records and
+// what operators say about labels of instances, with the history of both and the
+// counter that orders all changes. It knows no
 // database: packages postgres and sqlite implement it, and storetest.Exercise is
 // what both of them, and any further one, must pass.
 package store
@@ -19,6 +20,9 @@ import (
 var (
 	// ErrNotFound: there is no record of that service.
 	ErrNotFound = errors.New("no such record")
+
+	// ErrNoLabels: nothing is said about the labels of that instance.
+	ErrNoLabels = errors.New("no labels of such an instance")
 
 	// ErrInvalid: the record handed to Write can not be stored, because it breaks
 	// the rules of record.md or holds a character that a database refuses (NUL).
@@ -74,9 +78,9 @@ type Changes struct {
 	// Cursor is the place that the answer brings its reader to.
 	Cursor Cursor
 
-	// Full means that Records is the whole table and replaces all that the reader
-	// holds, also when Cursor is at a lower revision than his own. Deleted is empty
-	// then.
+	// Full means that Records and Labels are the whole tables and replace all that the
+	// reader holds, also when Cursor is at a lower revision than his own. Deleted and
+	// LabelsDeleted are empty then.
 	Full bool
 
 	// Records are the records that were written and still exist, once each, by
@@ -85,6 +89,13 @@ type Changes struct {
 
 	// Deleted names the services whose record is gone, in order.
 	Deleted []string
+
+	// Labels are the labels of instances that were written and still exist, once each,
+	// by service and ID. Some may be broken, and some may have ended.
+	Labels []Labels
+
+	// LabelsDeleted names the instances whose labels are gone, in order.
+	LabelsDeleted []Instance
 }
 
 // Entry is one change in a record's history.
@@ -98,10 +109,10 @@ type Entry struct {
 	At       time.Time // UTC, to the microsecond
 }
 
-// Prune says how much history to cut. An entry goes when it is older than Before
-// and not among the Keep newest; the zero value of either does not protect
-// anything. What goes is always the oldest part without a gap, because readers of
-// Changes rely on that.
+// Prune says how much history to cut, of records and of labels together. An entry
+// goes when it is older than Before and not among the Keep newest; the zero value of
+// either does not protect anything. What goes is always the oldest part without a
+// gap, because readers of Changes rely on that.
 type Prune struct {
 	Before time.Time // the zero time: age does not protect
 	Keep   int64     // 0: number does not protect
@@ -151,6 +162,7 @@ type Store interface {
 	// counter stay; a reader whose place was cut gets a full answer.
 	Prune(ctx context.Context, p Prune) (int64, error)
 
+	InstanceLabels
 	Gateways
 
 	// Ping asks whether the database answers and holds the tables.

@@ -14,10 +14,7 @@ import (
 // SeeGateway implements store.Gateways. Times are the server's, so that the clocks
 // of the processes do not matter.
 func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
-	if err := store.CheckText(append([]string{g.ID, g.Version}, g.SetAside...)...); err != nil {
-		return err
-	}
-	setAside, err := json.Marshal(append([]string{}, g.SetAside...))
+	setAside, err := store.SetAsideRow(g)
 	if err != nil {
 		return err
 	}
@@ -28,7 +25,7 @@ func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
 			ON CONFLICT (id) DO UPDATE SET version = EXCLUDED.version, revision = EXCLUDED.revision,
 				nonce = EXCLUDED.nonce, set_aside = EXCLUDED.set_aside, seen_at = EXCLUDED.seen_at
 			WHERE gateways.seen_at <= EXCLUDED.seen_at`,
-			g.ID, g.Version, g.Cursor.Revision, g.Cursor.Nonce, string(setAside))
+			g.ID, g.Version, g.Cursor.Revision, g.Cursor.Nonce, setAside)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
 		}

@@ -18,23 +18,17 @@ type acquireError struct{ err error }
 func (e *acquireError) Error() string { return "no connection: " + e.err.Error() }
 func (e *acquireError) Unwrap() error { return e.err }
 
-// ownError carries an error of this package or of a ChangeFunc past meaning, which
-// would take it for one of the connection.
-type ownError struct{ err error }
-
-func (e *ownError) Error() string { return e.err.Error() }
-
 // meaning translates an error into one of the store's, and throws the pool's
 // connections away when it shows that they are of no more use. ctx is the caller's.
 // The driver's error stays in as text alone.
 func (s *Store) meaning(ctx context.Context, op string, err error) error {
-	var own *ownError
 	var pg *pgconn.PgError
+	if own, ok := store.Own(err); ok {
+		return own
+	}
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &own):
-		return own.err
 	case ctx.Err() != nil:
 		return fmt.Errorf("postgres: %s: %w", op, ctx.Err())
 	}

@@ -13,7 +13,8 @@ import (
 // statements runs into its limit.
 const pruneStep = 5000
 
-// Prune implements store.Store. The clocks of the processes that write differ, so
+// Prune implements store.Store. Both histories are cut at one place, in one statement,
+// for they are one order. The clocks of the processes that write differ, so
 // the times in history need not grow with the revisions: what is kept begins at the
 // first entry that is young enough.
 func (s *Store) Prune(ctx context.Context, p store.Prune) (removed int64, err error) {
@@ -24,15 +25,21 @@ func (s *Store) Prune(ctx context.Context, p store.Prune) (removed int64, err er
 	for {
 		var n int64
 		err := s.with(ctx, "prune", s.limits.Write, func(ctx context.Context, c *pgxpool.Conn) error {
-			tag, err := c.Exec(ctx, `
-				DELETE FROM history WHERE revision IN (
-					SELECT revision FROM history
+			return c.QueryRow(ctx, `
+				WITH entries AS (
+					SELECT revision, at FROM history UNION ALL SELECT revision, at FROM instance_labels_history
+				), old AS (
+					SELECT revision FROM entries
 					WHERE revision <= (SELECT n FROM counter) - $2::bigint
-					AND revision < COALESCE((SELECT min(revision) FROM history
+					AND revision < COALESCE((SELECT min(revision) FROM entries
 						WHERE at >= $1::timestamptz), 9223372036854775807)
-					ORDER BY revision LIMIT $3::bigint)`, before, p.Keep, pruneStep)
-			n = tag.RowsAffected()
-			return err
+					ORDER BY revision LIMIT $3::bigint
+				), records AS (
+					DELETE FROM history WHERE revision IN (SELECT revision FROM old) RETURNING 1
+				), labels AS (
+					DELETE FROM instance_labels_history WHERE revision IN (SELECT revision FROM old) RETURNING 1
+				)
+				SELECT (SELECT count(*) FROM records) + (SELECT count(*) FROM labels)`, before, p.Keep, pruneStep).Scan(&n)
 		})
 		removed += n
 		if err != nil || n < pruneStep {

@@ -18,10 +18,7 @@ func (s *Store) Get(ctx context.Context, service string) (found store.Stored, er
 	err = s.with(ctx, "get", s.limits.Read, func(ctx context.Context, c *pgxpool.Conn) error {
 		row := c.QueryRow(ctx, `SELECT service, revision, nonce, record::text FROM routes WHERE service = $1`, service)
 		found, err = scanRecord(row)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return &ownError{store.ErrNotFound}
-		}
-		return err
+		return orMissing(err, store.ErrNotFound)
 	})
 	return found, err
 }
@@ -63,6 +60,14 @@ func (s *Store) History(ctx context.Context, service string, before int64, limit
 	return list, err
 }
 
+// orMissing returns the error of a query for one row; missing when there is none.
+func orMissing(err, missing error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return &store.OwnError{Err: missing}
+	}
+	return err
+}
+
 // collect makes a function that reads all rows of a query; nil when there are none.
 func collect[T any](scan func(pgx.Row) (T, error)) func(pgx.Rows, error) ([]T, error) {
 	return func(rows pgx.Rows, err error) ([]T, error) {
@@ -87,12 +92,7 @@ func scanEntry(row pgx.Row) (store.Entry, error) {
 	var e store.Entry
 	var before, after *string
 	err := row.Scan(&e.Revision, &e.Nonce, &e.Service, &before, &after, &e.Author.Who, &e.Author.Why, &e.At)
-	if before != nil {
-		e.Before = []byte(*before)
-	}
-	if after != nil {
-		e.After = []byte(*after)
-	}
+	e.Before, e.After = document(before), document(after)
 	e.At = e.At.UTC()
 	return e, err
 }

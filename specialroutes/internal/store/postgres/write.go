@@ -26,7 +26,19 @@ func (s *Store) Write(ctx context.Context, service string, author store.Author, 
 	if err := store.CheckText(service, author.Who, author.Why); err != nil {
 		return store.Stored{}, err
 	}
-	err = s.with(ctx, "write", s.limits.Write, func(ctx context.Context, c *pgxpool.Conn) error {
+	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		written, err = store.ChangeRecord(service, change, s.recordSteps(ctx, tx, service, author))
+		return err
+	})
+	if err != nil {
+		return store.Stored{}, err
+	}
+	return written, nil
+}
+
+// inTx makes one change in a transaction and commits it.
+func (s *Store) inTx(ctx context.Context, change func(context.Context, pgx.Tx) error) error {
+	return s.with(ctx, "write", s.limits.Write, func(ctx context.Context, c *pgxpool.Conn) error {
 		// READ COMMITTED, whatever the server's default is: each statement sees what
 		// was committed while the first one waited for the lock.
 		tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -35,15 +47,11 @@ func (s *Store) Write(ctx context.Context, service string, author store.Author, 
 		}
 		// After a commit this does nothing; after a failure err says what matters.
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-		if written, err = s.changeIn(ctx, tx, service, author, change); err != nil {
+		if err = change(ctx, tx); err != nil {
 			return slow(ctx, err)
 		}
 		return s.commit(ctx, tx)
 	})
-	if err != nil {
-		return store.Stored{}, err
-	}
-	return written, nil
 }
 
 func slow(ctx context.Context, err error) error {
@@ -53,33 +61,41 @@ func slow(ctx context.Context, err error) error {
 	return err
 }
 
-// changeIn makes one change in a transaction, up to its commit.
-func (s *Store) changeIn(ctx context.Context, tx pgx.Tx, service string, author store.Author, change store.ChangeFunc) (store.Stored, error) {
-	at, before, err := s.begin(ctx, tx, service)
-	if err != nil {
-		return store.Stored{}, err
+// recordSteps are those of a change of a record.
+func (s *Store) recordSteps(ctx context.Context, tx pgx.Tx, service string, author store.Author) store.Steps[store.Stored] {
+	return store.Steps[store.Stored]{
+		Begin: func() (store.Cursor, *store.Stored, error) {
+			return begin(ctx, tx, s, scanRecord,
+				`SELECT service, revision, nonce, record::text FROM routes WHERE service = $1`, service)
+		},
+		Save: func(before *store.Stored, written store.Stored) error {
+			var b pgx.Batch
+			if written.Raw == nil {
+				b.Queue(`DELETE FROM routes WHERE service = $1`, written.Service)
+			} else {
+				b.Queue(`
+					INSERT INTO routes (service, revision, nonce, record) VALUES ($1, $2, $3, $4::jsonb)
+					ON CONFLICT (service) DO UPDATE SET
+						revision = excluded.revision, nonce = excluded.nonce, record = excluded.record`,
+					written.Service, written.Revision, written.Nonce, string(written.Raw))
+			}
+			var old []byte
+			if before != nil {
+				old = before.Raw
+			}
+			b.Queue(`
+				INSERT INTO history (revision, nonce, service, before, after, who, why, at)
+				VALUES ($1, $2, $3, $4::jsonb, $5::jsonb, $6, $7, $8)`,
+				written.Revision, written.Nonce, written.Service, text(old), text(written.Raw),
+				author.Who, author.Why, s.sources.Now().UTC())
+			return tx.SendBatch(ctx, &b).Close()
+		},
 	}
-	record, err := change(before)
-	if err != nil {
-		return store.Stored{}, &ownError{err}
-	}
-	if record == nil && before == nil {
-		return store.Stored{}, &ownError{store.ErrNotFound}
-	}
-	written := store.Stored{Service: service, Revision: at.Revision, Nonce: at.Nonce}
-	if record != nil {
-		raw, err := store.ToRow(service, record)
-		if err != nil {
-			return store.Stored{}, &ownError{err}
-		}
-		written = store.FromRow(service, at, raw)
-	}
-	return written, s.save(ctx, tx, before, written, author)
 }
 
 // begin takes the lock that orders all writers, by moving the counter on, and reads
-// the record as it is now; nil when there is none.
-func (s *Store) begin(ctx context.Context, tx pgx.Tx, service string) (at store.Cursor, before *store.Stored, err error) {
+// the row that is to be changed as it is now; nil when there is none.
+func begin[T any](ctx context.Context, tx pgx.Tx, s *Store, scan func(pgx.Row) (T, error), get string, key ...any) (at store.Cursor, before *T, err error) {
 	var b pgx.Batch
 	// A process that vanishes without a word must not keep the lock until the
 	// server's TCP gives its connection up, after hours.
@@ -87,42 +103,16 @@ func (s *Store) begin(ctx context.Context, tx pgx.Tx, service string) (at store.
 	b.Queue(fmt.Sprintf(`SET LOCAL idle_in_transaction_session_timeout = %d`, idle.Milliseconds()))
 	b.Queue(`UPDATE counter SET n = n + 1, nonce = $1 RETURNING n, nonce`, s.sources.Nonce()).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&at.Revision, &at.Nonce) })
-	b.Queue(`SELECT service, revision, nonce, record::text FROM routes WHERE service = $1`, service).
-		QueryRow(func(row pgx.Row) error {
-			r, err := scanRecord(row)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return nil
-			}
-			before = &r
-			return err
-		})
+	b.Queue(get, key...).QueryRow(func(row pgx.Row) error {
+		found, err := scan(row)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		before = &found
+		return err
+	})
 	err = tx.SendBatch(ctx, &b).Close()
 	return at, before, err
-}
-
-// save writes the record's row, or deletes it when there is nothing in it, and the
-// entry in history.
-func (s *Store) save(ctx context.Context, tx pgx.Tx, before *store.Stored, written store.Stored, author store.Author) error {
-	var b pgx.Batch
-	if written.Raw == nil {
-		b.Queue(`DELETE FROM routes WHERE service = $1`, written.Service)
-	} else {
-		b.Queue(`
-			INSERT INTO routes (service, revision, nonce, record) VALUES ($1, $2, $3, $4::jsonb)
-			ON CONFLICT (service) DO UPDATE SET
-				revision = excluded.revision, nonce = excluded.nonce, record = excluded.record`,
-			written.Service, written.Revision, written.Nonce, string(written.Raw))
-	}
-	var old []byte
-	if before != nil {
-		old = before.Raw
-	}
-	b.Queue(`
-		INSERT INTO history (revision, nonce, service, before, after, who, why, at)
-		VALUES ($1, $2, $3, $4::jsonb, $5::jsonb, $6, $7, $8)`,
-		written.Revision, written.Nonce, written.Service, text(old), text(written.Raw),
-		author.Who, author.Why, s.sources.Now().UTC())
-	return tx.SendBatch(ctx, &b).Close()
 }
 
 // text returns JSON as a parameter; none is null.
@@ -148,6 +138,6 @@ func (s *Store) commit(ctx context.Context, tx pgx.Tx) error {
 		return err // the server says that it did not
 	default:
 		s.pool.Reset()
-		return &ownError{fmt.Errorf("postgres: commit: %w: %s", store.ErrUncertain, err)}
+		return &store.OwnError{Err: fmt.Errorf("postgres: commit: %w: %s", store.ErrUncertain, err)}
 	}
 }

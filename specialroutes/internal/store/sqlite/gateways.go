@@ -11,16 +11,13 @@ import (
 
 // SeeGateway implements store.Gateways.
 func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
-	if err := store.CheckText(append([]string{g.ID, g.Version}, g.SetAside...)...); err != nil {
-		return err
-	}
-	setAside, err := json.Marshal(append([]string{}, g.SetAside...))
+	setAside, err := store.SetAsideRow(g)
 	if err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	return meaning(ctx, "see a gateway", s.seeGateway(limited, g, string(setAside)))
+	return meaning(ctx, "see a gateway", s.seeGateway(limited, g, setAside))
 }
 
 func (s *Store) seeGateway(ctx context.Context, g store.Gateway, setAside string) error {
@@ -54,10 +51,9 @@ func (s *Store) ListGateways(ctx context.Context, within time.Duration) ([]store
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	now := s.sources.Now().UTC()
-	rows, err := s.reader.QueryContext(limited, `
+	list, err := query(limited, s.reader, scanGateway, `
 		SELECT id, version, revision, nonce, set_aside, seen_at FROM gateways
 		WHERE seen_at >= ? ORDER BY id`, now.Add(-within).Format(timeLayout))
-	list, err := collect(rows, err, scanGateway)
 	for i := range list {
 		list[i].Age = max(0, now.Sub(list[i].Seen))
 	}

@@ -12,20 +12,15 @@ import (
 	"specialroutes.example/specialroutes/internal/store"
 )
 
-// ownError carries an error of this package or of a ChangeFunc past meaning.
-type ownError struct{ err error }
-
-func (e *ownError) Error() string { return e.err.Error() }
-
 // meaning translates an error into one of the store's. ctx is the caller's. The
 // driver's error stays in as text alone.
 func meaning(ctx context.Context, op string, err error) error {
-	var own *ownError
+	if own, ok := store.Own(err); ok {
+		return own
+	}
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &own):
-		return own.err
 	case ctx.Err() != nil:
 		return fmt.Errorf("sqlite: %s: %w", op, ctx.Err())
 	}

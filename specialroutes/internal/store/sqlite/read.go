@@ -3,8 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"time"
 
 	"specialroutes.example/specialroutes/internal/store"
@@ -34,11 +32,7 @@ func (s *Store) Get(ctx context.Context, service string) (store.Stored, error) {
 
 // getRecord returns a record, nil when there is none.
 func getRecord(ctx context.Context, q querier, service string) (*store.Stored, error) {
-	found, err := queryRecords(ctx, q, `SELECT service, revision, nonce, record FROM routes WHERE service = ?`, service)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return &found[0], nil
+	return first(query(ctx, q, scanRecord, `SELECT service, revision, nonce, record FROM routes WHERE service = ?`, service))
 }
 
 // List implements store.Store.
@@ -48,7 +42,7 @@ func (s *Store) List(ctx context.Context, after string, limit int) ([]store.Stor
 	}
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	list, err := queryRecords(limited, s.reader, `
+	list, err := query(limited, s.reader, scanRecord, `
 		SELECT service, revision, nonce, record FROM routes
 		WHERE service > ? ORDER BY service LIMIT ?`, after, orAll(limit))
 	return list, meaning(ctx, "list", err)
@@ -68,31 +62,23 @@ func (s *Store) Head(ctx context.Context) (store.Cursor, error) {
 	defer cancel()
 	var head store.Cursor
 	err := s.reader.QueryRowContext(limited, `SELECT n, nonce FROM counter`).Scan(&head.Revision, &head.Nonce)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = &ownError{fmt.Errorf("sqlite: head: %w: the counter is missing", store.ErrUnavailable)}
-	}
-	return head, meaning(ctx, "head", err)
+	return head, meaning(ctx, "head", orNoCounter("head", err))
 }
 
 // History implements store.Store.
 func (s *Store) History(ctx context.Context, service string, before int64, limit int) ([]store.Entry, error) {
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	rows, err := s.reader.QueryContext(limited, `
+	list, err := query(limited, s.reader, scanEntry, `
 		SELECT revision, nonce, service, before, after, who, why, at FROM history
 		WHERE service = ?1 AND (?2 = 0 OR revision < ?2)
 		ORDER BY revision DESC LIMIT ?3`, service, before, orAll(limit))
-	list, err := collect(rows, err, scanEntry)
 	return list, meaning(ctx, "history", err)
 }
 
-func queryRecords(ctx context.Context, q querier, query string, args ...any) ([]store.Stored, error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	return collect(rows, err, scanRecord)
-}
-
-// collect reads all rows of a query and closes it.
-func collect[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
+// query reads all rows of a query; nil when there are none.
+func query[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, error), statement string, args ...any) ([]T, error) {
+	rows, err := q.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +92,14 @@ func collect[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) 
 		list = append(list, v)
 	}
 	return list, rows.Err()
+}
+
+// first returns the first row of a list, nil when there is none.
+func first[T any](list []T, err error) (*T, error) {
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return &list[0], nil
 }
 
 func scanRecord(rows *sql.Rows) (store.Stored, error) {

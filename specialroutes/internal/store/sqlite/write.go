@@ -10,92 +10,84 @@ import (
 )
 
 // Write implements store.Store.
-func (s *Store) Write(ctx context.Context, service string, author store.Author, change store.ChangeFunc) (store.Stored, error) {
+func (s *Store) Write(ctx context.Context, service string, author store.Author, change store.ChangeFunc) (written store.Stored, err error) {
 	if err := store.CheckText(service, author.Who, author.Why); err != nil {
 		return store.Stored{}, err
 	}
-	limited, cancel := context.WithTimeout(ctx, s.limit)
-	defer cancel()
-	tx, err := s.writer.BeginTx(limited, nil)
+	err = s.inTx(ctx, "write", func(ctx context.Context, tx *sql.Tx) error {
+		written, err = store.ChangeRecord(service, change, s.recordSteps(ctx, tx, service, author))
+		return err
+	})
 	if err != nil {
-		return store.Stored{}, meaning(ctx, "write", err)
-	}
-	// After a commit this does nothing; after a failure err says what matters.
-	defer func() { _ = tx.Rollback() }()
-	written, err := s.changeIn(limited, tx, service, author, change)
-	if err == nil {
-		err = tx.Commit()
-	}
-	if err != nil {
-		return store.Stored{}, meaning(ctx, "write", err)
+		return store.Stored{}, err
 	}
 	return written, nil
 }
 
-// changeIn makes one change in a transaction, up to its commit.
-func (s *Store) changeIn(ctx context.Context, tx *sql.Tx, service string, author store.Author, change store.ChangeFunc) (store.Stored, error) {
-	at, before, err := s.begin(ctx, tx, service)
+// inTx makes a change in a transaction and commits it; op names the deed.
+func (s *Store) inTx(ctx context.Context, op string, change func(context.Context, *sql.Tx) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	tx, err := s.writer.BeginTx(limited, nil)
 	if err != nil {
-		return store.Stored{}, err
+		return meaning(ctx, op, err)
 	}
-	record, err := change(before)
-	if err != nil {
-		return store.Stored{}, &ownError{err}
+	// After a commit this does nothing; after a failure err says what matters.
+	defer func() { _ = tx.Rollback() }()
+	if err = change(limited, tx); err == nil {
+		err = tx.Commit()
 	}
-	if record == nil && before == nil {
-		return store.Stored{}, &ownError{store.ErrNotFound}
-	}
-	written := store.Stored{Service: service, Revision: at.Revision, Nonce: at.Nonce}
-	if record != nil {
-		raw, err := store.ToRow(service, record)
-		if err != nil {
-			return store.Stored{}, &ownError{err}
-		}
-		written = store.FromRow(service, at, raw)
-	}
-	return written, s.save(ctx, tx, before, written, author)
+	return meaning(ctx, op, err)
 }
 
-// begin moves the counter on and reads the record as it is now; nil when there is
-// none.
-func (s *Store) begin(ctx context.Context, tx *sql.Tx, service string) (at store.Cursor, before *store.Stored, err error) {
+// recordSteps are those of a change of a record.
+func (s *Store) recordSteps(ctx context.Context, tx *sql.Tx, service string, author store.Author) store.Steps[store.Stored] {
+	return store.Steps[store.Stored]{
+		Begin: func() (at store.Cursor, before *store.Stored, err error) {
+			if at, err = s.begin(ctx, tx); err == nil {
+				before, err = getRecord(ctx, tx, service)
+			}
+			return at, before, err
+		},
+		Save: func(before *store.Stored, written store.Stored) error {
+			var old []byte
+			if before != nil {
+				old = before.Raw
+			}
+			if written.Raw == nil {
+				if _, err := tx.ExecContext(ctx, `DELETE FROM routes WHERE service = ?`, service); err != nil {
+					return err
+				}
+			} else if _, err := tx.ExecContext(ctx, `
+				INSERT INTO routes (service, revision, nonce, record) VALUES (?, ?, ?, ?)
+				ON CONFLICT (service) DO UPDATE SET
+					revision = excluded.revision, nonce = excluded.nonce, record = excluded.record`,
+				service, written.Revision, written.Nonce, string(written.Raw)); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(ctx, `
+				INSERT INTO history (revision, nonce, service, before, after, who, why, at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+				written.Revision, written.Nonce, service, text(old), text(written.Raw),
+				author.Who, author.Why, s.sources.Now().UTC().Format(timeLayout))
+			return err
+		},
+	}
+}
+
+// begin moves the counter on.
+func (s *Store) begin(ctx context.Context, tx *sql.Tx) (at store.Cursor, err error) {
 	err = tx.QueryRowContext(ctx, `UPDATE counter SET n = n + 1, nonce = ? RETURNING n, nonce`, s.sources.Nonce()).
 		Scan(&at.Revision, &at.Nonce)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = &ownError{fmt.Errorf("sqlite: write: %w: the counter is missing", store.ErrUnavailable)}
-	}
-	if err != nil {
-		return store.Cursor{}, nil, err
-	}
-	before, err = getRecord(ctx, tx, service)
-	return at, before, err
+	return at, orNoCounter("write", err)
 }
 
-// save writes the record's row, or deletes it when there is nothing in it, and the
-// entry in history.
-func (s *Store) save(ctx context.Context, tx *sql.Tx, before *store.Stored, written store.Stored, author store.Author) error {
-	var err error
-	if written.Raw == nil {
-		_, err = tx.ExecContext(ctx, `DELETE FROM routes WHERE service = ?`, written.Service)
-	} else {
-		_, err = tx.ExecContext(ctx, `
-			INSERT INTO routes (service, revision, nonce, record) VALUES (?, ?, ?, ?)
-			ON CONFLICT (service) DO UPDATE SET
-				revision = excluded.revision, nonce = excluded.nonce, record = excluded.record`,
-			written.Service, written.Revision, written.Nonce, string(written.Raw))
+// orNoCounter returns the error of a query for the counter's row; without the row the
+// database is of no use.
+func orNoCounter(op string, err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return &store.OwnError{Err: fmt.Errorf("sqlite: %s: %w: the counter is missing", op, store.ErrUnavailable)}
 	}
-	if err != nil {
-		return err
-	}
-	var old []byte
-	if before != nil {
-		old = before.Raw
-	}
-	_, err = tx.ExecContext(ctx, `
-		INSERT INTO history (revision, nonce, service, before, after, who, why, at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		written.Revision, written.Nonce, written.Service, text(old), text(written.Raw),
-		author.Who, author.Why, s.sources.Now().UTC().Format(timeLayout))
 	return err
 }
 

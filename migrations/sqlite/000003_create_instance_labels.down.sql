@@ -1,0 +1,2 @@
+DROP TABLE instance_labels_history;
+DROP TABLE instance_labels;
