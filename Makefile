@@ -40,13 +40,25 @@ test-units:
 test-end-to-end:
 	go test -race -timeout=30m -count=1 -p=1 $(END_TO_END)
 
-# BENCH chooses by name, as in make bench BENCH=Decide_Sticky. One package after the
-# other, so that none disturbs another; no part of the tests, whose machine is shared.
+# BENCH chooses by name, as in make bench BENCH=Decide_Sticky, and then the comparison
+# with nginx and HAProxy is left out; COMPARE holds flags for it. One package after
+# the other, so that none disturbs another; no part of the tests, whose machine is
+# shared.
 BENCH := .
+COMPARE :=
 .PHONY: bench
-bench: ## Measure decisions, records, log lines and calls (docs/performance.md)
+bench: ## Measure decisions, records, log lines and calls, beside nginx and HAProxy (docs/performance.md)
 	go test -p=1 -run='^$$' -bench='$(BENCH)' -benchmem ./services/routing \
 	  ./gateway/internal/records ./gateway/internal/table ./gateway/internal/accesslog ./gateway/internal/forward
+	test '$(BENCH)' != . || $(MAKE) compare
+
+.PHONY: compare
+compare: ## Measure the gateway beside nginx and HAProxy alone
+	go run ./services/cmd/bench $(COMPARE)
+
+.PHONY: profile
+profile: ## Show where the gateway's processor time goes under full load; bin/gateway.prof is for go tool pprof
+	go run ./services/cmd/bench -profile=bin/gateway.prof $(COMPARE)
 
 .PHONY: lint
 lint: lint-format lint-tidy lint-vet lint-rules ## Check format, go.mod files, and the rules of .golangci.yml

@@ -23,6 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if file := os.Getenv(profileVariable); file != "" {
+		serveProfiled(file)
+		return
+	}
 	code := m.Run()
 	if built.dir != "" {
 		os.RemoveAll(built.dir)
