@@ -27,7 +27,8 @@ func HTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// NewLogger returns a logger of JSON lines to w, each with the service's name.
+// NewLogger returns a logger of JSON lines to w, each with the service's name. Whoever
+// logs waits for w; the standard error that Main hands in keeps nobody waiting.
 func NewLogger(w io.Writer, level slog.Level, service string) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})).With("service", service)
 }

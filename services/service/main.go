@@ -24,7 +24,9 @@ const sayGrace = 100 * time.Millisecond
 // the first SIGINT, SIGTERM or SIGHUP, which says that the terminal is gone; the
 // second one is sent on force (for Options.Force), and ends the process in any
 // case a second later. An error of run is printed and makes the exit code 1, or that
-// of an ExitError.
+// of an ExitError. What run writes to stderr never blocks it, whoever reads standard
+// error: lines wait in a buffer, are dropped and counted when it is full, and have a
+// second at the end.
 func Main(name string, run func(ctx context.Context, args, environ []string, stderr io.Writer, force <-chan os.Signal) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -33,6 +35,7 @@ func Main(name string, run func(ctx context.Context, args, environ []string, std
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	force := make(chan os.Signal, 1)
+	stderr := newOutput(os.Stderr, name, mostWaiting)
 	var ended atomic.Bool
 	go func() { // lives as long as the process
 		<-signals
@@ -40,17 +43,19 @@ func Main(name string, run func(ctx context.Context, args, environ []string, std
 		force <- <-signals
 		time.Sleep(forceGrace)
 		if !ended.Load() {
-			// Standard error may be a pipe that nobody reads any more.
-			go fmt.Fprintln(os.Stderr, name+": ended by a second signal")
-			time.Sleep(sayGrace)
+			fmt.Fprintln(stderr, name+": ended by a second signal")
+			stderr.close(sayGrace)
 			os.Exit(1)
 		}
 	}()
-	err := run(ctx, os.Args[1:], os.Environ(), os.Stderr, force)
+	err := run(ctx, os.Args[1:], os.Environ(), stderr, force)
 	ended.Store(true)
 	if err != nil {
 		// An error may begin with the name already, where a package has the same one.
-		fmt.Fprintln(os.Stderr, name+":", strings.TrimPrefix(err.Error(), name+": "))
+		fmt.Fprintln(stderr, name+":", strings.TrimPrefix(err.Error(), name+": "))
+	}
+	stderr.close(flushLimit)
+	if err != nil {
 		os.Exit(exitCode(err))
 	}
 }

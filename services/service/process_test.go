@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // program serves /hold, which answers after a POST of /release, and /takeover,
 // which takes the connection from net/http and holds it until the same.
 func program(ctx context.Context, plan string, stderr io.Writer, force <-chan os.Signal) error {
-	words := strings.Fields(plan) // delay, limit, "fail", "refuse" or "-", address
+	words := strings.Fields(plan) // delay, limit, "fail", "refuse", "log" or "-", address
 	delay, err := time.ParseDuration(words[0])
 	if err != nil {
 		return err
@@ -79,6 +79,11 @@ func program(ctx context.Context, plan string, stderr io.Writer, force <-chan os
 	if words[2] == "refuse" {
 		return fmt.Errorf("at the start: %w", &service.ExitError{Code: 4, Err: errors.New("the plan is refused")})
 	}
+	if words[2] == "log" { // much more than a pipe and our buffer hold, before anything is served
+		for log, i := service.NewLogger(stderr, slog.LevelInfo, "program"), 0; i < 40_000; i++ {
+			log.Info("a line like those that requests leave", "number", i)
+		}
+	}
 	if words[2] == "fail" {
 		background = append(background, func(context.Context) error { return errors.New("the follower lost its way") })
 	}
@@ -100,9 +105,18 @@ type process struct {
 
 func launch(t *testing.T, plan string) *process {
 	t.Helper()
+	return launchTo(t, plan, nil)
+}
+
+// launchTo has the program write standard error to a file, where there is one.
+func launchTo(t *testing.T, plan string, stderr *os.File) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0]), stderr: new(bytes.Buffer), exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), programEnv+"="+plan)
 	p.cmd.Stderr = p.stderr
+	if stderr != nil {
+		p.cmd.Stderr = stderr
+	}
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -301,5 +315,46 @@ func TestMain_AnErrorMayBringItsExitCode(t *testing.T) {
 	}
 	if got, want := p.stderr.String(), "program: at the start: the plan is refused\n"; got != want {
 		t.Errorf("stderr = %q, want %q", got, want)
+	}
+}
+
+func TestMain_StandardErrorThatNobodyReadsHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	unread, stderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unread.Close()
+	p := launchTo(t, "0s 10s log 127.0.0.1:0", stderr)
+	_ = stderr.Close()
+	if res := ask(t, http.MethodGet, p.base+"/healthz"); res.StatusCode != http.StatusOK {
+		t.Errorf("/healthz = %d", res.StatusCode)
+	}
+	p.signal(t, syscall.SIGTERM)
+	if code := p.exitCode(t); code != 0 {
+		t.Errorf("exit code = %d after SIGTERM, want 0", code)
+	}
+}
+
+func TestMain_TellsOfLinesThatWereDropped(t *testing.T) {
+	t.Parallel()
+	read, stderr, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	p := launchTo(t, "0s 10s log 127.0.0.1:0", stderr)
+	_ = stderr.Close()
+	// It serves, so all lines were written or dropped; now somebody reads.
+	p.signal(t, syscall.SIGTERM)
+	text, err := io.ReadAll(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := p.exitCode(t); code != 0 {
+		t.Errorf("exit code = %d, want 0", code)
+	}
+	if lines := bytes.Count(text, []byte("a line like those")); lines == 0 || lines == 40_000 || !bytes.Contains(text, []byte("were dropped")) {
+		t.Errorf("%d lines, and the end %q, want some, and that others were dropped", lines, text[max(0, len(text)-300):])
 	}
 }
