@@ -43,6 +43,11 @@ type Options struct {
 	// ConnectFailed is told of each failed connect to an instance that the registry
 	// has not confirmed. Nil is fine.
 	ConnectFailed func(service, id string)
+
+	// Panicked is told of each request that goes to an instance or endpoint although
+	// its availability forbids it, because nothing else is left; service is the
+	// requested one. It must not block. Nil is fine.
+	Panicked func(service string)
 }
 
 // Balancer chooses targets. It holds the round robin counters and the circuits,
@@ -53,7 +58,9 @@ type Balancer struct {
 	pools     sync.Map     // poolKey → *pool
 	endpoints sync.Map     // an endpoint as written → *candidate
 	circuits  sync.Map     // circuitKey → *circuit
-	trips     atomic.Int64 // circuits that are not closed
+	trips     atomic.Int64 // circuits that have opened so far
+
+	sweeping sync.Mutex // of Sweep, and of what only it touches
 }
 
 // New returns a Balancer that knows nothing yet.
@@ -71,6 +78,9 @@ type candidate struct {
 	failed  func()            // tells the registry of a failed connect; nil: it need not know
 	labels  map[string]string // of the instance
 	addr    netip.Addr        // of the instance; zero: it is registered by name
+
+	instance *registry.Instance // nil: it is an endpoint
+	usage                       // of an endpoint
 }
 
 // circuitKey names what a circuit belongs to: an instance by service and ID, an
@@ -88,8 +98,10 @@ func (b *Balancer) circuit(key circuitKey) *circuit {
 
 // endpoint returns the candidate of a variant that lives at an endpoint.
 func (b *Balancer) endpoint(t *routing.Target) *candidate {
-	if c, ok := b.endpoints.Load(t.Endpoint); ok {
-		return c.(*candidate)
+	if found, ok := b.endpoints.Load(t.Endpoint); ok {
+		c := found.(*candidate)
+		c.use()
+		return c
 	}
 	c := &candidate{
 		Target: Target{
@@ -101,6 +113,7 @@ func (b *Balancer) endpoint(t *routing.Target) *candidate {
 		},
 		circuit: b.circuit(circuitKey{id: t.URL.Scheme + "://" + t.URL.Address}),
 	}
+	c.use()
 	kept, _ := b.endpoints.LoadOrStore(t.Endpoint, c)
 	return kept.(*candidate)
 }
@@ -113,15 +126,31 @@ type poolKey struct{ owner, service, filter string }
 // pool is a variant's instances, and the round robin over them. The counters stay
 // when the instances change.
 type pool struct {
+	usage
 	turn     atomic.Uint64
 	members  atomic.Pointer[members]
 	labelled atomic.Pointer[labelled] // nil until label rules are asked about
 }
 
-// members is a pool in one snapshot of the registry.
+// members is a pool over one list of the service's instances.
 type members struct {
-	snapshot *registry.Snapshot
-	set      // without label rules
+	snapshot  atomic.Pointer[registry.Snapshot] // the last one that was seen to have the list
+	instances []*registry.Instance
+	set       // without label rules
+}
+
+// of reports whether the members are those of a snapshot. A snapshot in which only
+// other services have changed has the same list.
+func (m *members) of(s *registry.Snapshot, service string) bool {
+	if m.snapshot.Load() == s {
+		return true
+	}
+	now := s.Instances(service)
+	if len(now) != len(m.instances) || len(now) > 0 && &now[0] != &m.instances[0] {
+		return false
+	}
+	m.snapshot.Store(s)
+	return true
 }
 
 // set returns the instances of a variant that has no endpoint, as far as the label
@@ -158,20 +187,36 @@ func (b *Balancer) pool(w *Want, t *routing.Target) (*pool, *members) {
 		found, _ = b.pools.LoadOrStore(key, new(pool))
 	}
 	p := found.(*pool)
+	p.use()
 	m := p.members.Load()
-	if m == nil || m.snapshot != w.Instances {
-		m = b.membersOf(p, key.service, t, w.Instances)
+	if m == nil || !m.of(w.Instances, key.service) {
+		m = b.membersOf(p, key.service, t, w.Instances, m)
 		p.members.Store(m)
 	}
 	return p, m
 }
 
-// membersOf builds the pool's members anew; it happens once for each snapshot, not
-// for each request.
-func (b *Balancer) membersOf(p *pool, service string, t *routing.Target, s *registry.Snapshot) *members {
-	m := &members{snapshot: s, set: set{turn: &p.turn}}
-	for _, i := range s.Instances(service) {
-		if belongs(t, i) {
+// membersOf builds the pool's members anew; it happens once for each change of the
+// service's instances, not for each request. Instances about which nothing has changed
+// keep their candidates.
+func (b *Balancer) membersOf(p *pool, service string, t *routing.Target, s *registry.Snapshot, before *members) *members {
+	m := &members{instances: s.Instances(service), set: set{turn: &p.turn}}
+	m.snapshot.Store(s)
+	var known []*candidate // those of before from here on, in order of their IDs
+	if before != nil {
+		known = before.candidates
+	}
+	m.candidates = make([]*candidate, 0, len(m.instances))
+	for _, i := range m.instances {
+		if !belongs(t, i) {
+			continue
+		}
+		for len(known) > 0 && known[0].instance.ID < i.ID {
+			known = known[1:]
+		}
+		if len(known) > 0 && known[0].instance == i {
+			m.candidates = append(m.candidates, known[0])
+		} else {
 			m.candidates = append(m.candidates, b.instance(service, i))
 		}
 	}
@@ -184,7 +229,7 @@ func (b *Balancer) instance(service string, i *registry.Instance) *candidate {
 	c := &candidate{
 		Target:  Target{Name: i.ID, Scheme: instanceScheme(i), Address: i.Address, Authority: i.Address},
 		circuit: b.circuit(circuitKey{service, i.ID}),
-		labels:  i.Labels,
+		labels:  i.Labels, instance: i,
 	}
 	if host, _, err := net.SplitHostPort(i.Address); err == nil && !i.ByName {
 		c.addr, _ = netip.ParseAddr(host) // else it stays zero, which no network holds

@@ -18,7 +18,7 @@ const (
 // Failures are connects that fail and answers that do not come in time; any
 // answer, a 5xx too, clears the count.
 type circuit struct {
-	trips    *atomic.Int64 // shared: how many circuits are not closed
+	trips    *atomic.Int64 // shared: how many circuits have opened so far
 	active   atomic.Int64  // requests in flight
 	failures atomic.Int32  // in a row
 
@@ -28,6 +28,8 @@ type circuit struct {
 	probe  int       // the number of the request that finds out; 0: none does
 	probes int       // so far
 	lease  time.Time // until then the probe goes alone
+
+	seen time.Time // of Sweep: when it last had a reason to be kept
 }
 
 // state says whether a request may go to the target.
@@ -96,9 +98,7 @@ func (c *circuit) succeed() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failures.Swap(0) >= tripAt {
-		c.trips.Add(-1)
-	}
+	c.failures.Store(0)
 	c.probe = 0
 }
 

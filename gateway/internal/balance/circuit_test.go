@@ -66,8 +66,8 @@ func TestOneRequestProbes(t *testing.T) {
 			t.Fatalf("enter after a probe that succeeded = %v, %v; want true, 0", ok, probe)
 		}
 	}
-	if got := c.trips.Load(); got != 0 {
-		t.Errorf("%d circuits count as open, want 0", got)
+	if got := c.trips.Load(); got != 1 {
+		t.Errorf("%d circuits count as opened, want 1", got)
 	}
 }
 

@@ -24,6 +24,10 @@ type set struct {
 	left       []int          // instances left after each label rule
 	relaxed    bool           // a rule's fallback let instances in
 	zones      zoning
+
+	// well is one more than the number of circuits that had opened so far when all of
+	// the set's were closed. While that number stays, they still are.
+	well atomic.Int64
 }
 
 // take returns the number of this pick. A further attempt of the same request

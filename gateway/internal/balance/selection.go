@@ -164,7 +164,7 @@ func (s *Selection) pick(now time.Time) *Pick {
 	}
 	turn := set.take(len(s.tried) > 0, s.balancer.options.Random)
 	first := set.candidates[turn%len(set.candidates)]
-	if len(s.tried) == 0 && !set.zones.matter() && s.balancer.healthy(set.candidates) {
+	if len(s.tried) == 0 && !set.zones.matter() && s.balancer.allWell(set) && !s.balancer.full(first) {
 		return s.enter(now, first)
 	}
 	left := s.usable(now, set.candidates)
@@ -232,21 +232,26 @@ func (s *Selection) newPick(c *candidate, probe int) *Pick {
 	if !slices.Contains(s.tried, c) {
 		s.tried = append(s.tried, c)
 	}
+	if s.stage == anyway && s.balancer.options.Panicked != nil {
+		s.balancer.options.Panicked(s.want.Service)
+	}
 	s.last = &Pick{candidate: c, Variant: s.variant(), selection: s, stage: s.stage, probe: probe}
 	return s.last
 }
 
-// healthy reports whether no candidate needs a closer look, so that the turn
-// alone decides.
-func (b *Balancer) healthy(candidates []*candidate) bool {
-	if b.trips.Load() == 0 && b.options.ActiveLimit == 0 {
+// allWell reports whether the circuits of a set are all closed, so that the turn alone
+// decides. It looks at each only after one has opened somewhere.
+func (b *Balancer) allWell(s *set) bool {
+	opened := b.trips.Load() + 1
+	if s.well.Load() == opened {
 		return true
 	}
-	for _, c := range candidates {
-		if c.circuit.failures.Load() >= tripAt || b.full(c) {
+	for _, c := range s.candidates {
+		if c.circuit.failures.Load() >= tripAt {
 			return false
 		}
 	}
+	s.well.Store(opened)
 	return true
 }
 
