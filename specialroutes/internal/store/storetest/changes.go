@@ -90,7 +90,8 @@ func unknownPlaceGetsAll(t *testing.T, db Database) {
 // follower holds what one gateway would, by the rules of the feed.
 type follower struct {
 	cursor  store.Cursor
-	records map[string]string // ETag by service
+	records map[string]string         // ETag by service
+	labels  map[store.Instance]string // ETag by instance
 	fulls   int
 }
 
@@ -100,7 +101,7 @@ func (f *follower) follow(t *testing.T, s store.Store) {
 	c := changesAfter(t, s, f.cursor)
 	if c.Full {
 		f.fulls++
-		f.records = map[string]string{}
+		f.records, f.labels = map[string]string{}, map[store.Instance]string{}
 	} else if c.Cursor.Revision < f.cursor.Revision {
 		t.Errorf("a delta leads back from %v to %v", f.cursor, c.Cursor)
 	}
@@ -113,10 +114,19 @@ func (f *follower) follow(t *testing.T, s store.Store) {
 	for _, service := range c.Deleted {
 		delete(f.records, service)
 	}
+	for _, l := range c.Labels {
+		if l.Revision > c.Cursor.Revision {
+			t.Errorf("the answer at %v holds %v of %v", c.Cursor, l.Instance, l.Cursor())
+		}
+		f.labels[l.Instance] = l.ETag()
+	}
+	for _, of := range c.LabelsDeleted {
+		delete(f.labels, of)
+	}
 	f.cursor = c.Cursor
 }
 
-// wantTable checks that the follower holds what the table does.
+// wantTable checks that the follower holds what the tables do.
 func (f *follower) wantTable(t *testing.T, s store.Store) {
 	t.Helper()
 	want := map[string]string{}
@@ -126,15 +136,29 @@ func (f *follower) wantTable(t *testing.T, s store.Store) {
 	if !reflect.DeepEqual(f.records, want) || f.cursor != head(t, s) {
 		t.Errorf("the follower holds %v at %v, want %v at %v", f.records, f.cursor, want, head(t, s))
 	}
+	wantLabels := map[store.Instance]string{}
+	for _, l := range listLabels(t, s) {
+		wantLabels[l.Instance] = l.ETag()
+	}
+	if !reflect.DeepEqual(f.labels, wantLabels) {
+		t.Errorf("the follower holds the labels %v, want %v", f.labels, wantLabels)
+	}
 }
 
-// randomChanges makes so many changes to a few services, a third of them deletes,
-// half of the rest only if nobody changed the record since it was read.
+// randomChanges makes so many changes to a few services and, a third of them, to the
+// labels of a few instances. A third of all are deletes, and half of the rest of those
+// to records are made only if nobody changed the record since it was read.
 func randomChanges(t *testing.T, s store.Store, n int, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	errChanged := errors.New("somebody was quicker")
 	for done := 0; done < n && !t.Failed(); {
 		service := string(rune('a' + random.IntN(7)))
+		if random.IntN(3) == 0 {
+			if randomLabels(t, s, random, store.Instance{Service: service, ID: "1"}) {
+				done++
+			}
+			continue
+		}
 		next := Record(service, int64(random.IntN(11)))
 		if random.IntN(3) == 0 {
 			next = nil
@@ -154,6 +178,20 @@ func randomChanges(t *testing.T, s store.Store, n int, seed uint64) {
 			t.Error(err)
 		}
 	}
+}
+
+// randomLabels changes the labels of an instance, or deletes them; false when there
+// were none to delete.
+func randomLabels(t *testing.T, s store.Store, random *rand.Rand, of store.Instance) bool {
+	change := putLabels("zone", string(rune('a'+random.IntN(7))))
+	if random.IntN(3) == 0 {
+		change = removeLabels
+	}
+	_, err := s.WriteLabels(t.Context(), of, author, change)
+	if err != nil && !errors.Is(err, store.ErrNoLabels) {
+		t.Error(err)
+	}
+	return err == nil
 }
 
 func followersEndEqual(t *testing.T, db Database) {
@@ -199,6 +237,7 @@ func restoreIsFollowed(t *testing.T, db Database) {
 	s := db.Open(t, store.Sources{})
 	write(t, s, "old", put(Record("old", 1)))
 	write(t, s, "lost", put(Record("lost", 1)))
+	writeLabels(t, s, one, putLabels("zone", "kept"))
 	var early follower
 	early.follow(t, s)
 	backedUp := head(t, s)
@@ -209,6 +248,8 @@ func restoreIsFollowed(t *testing.T, db Database) {
 	write(t, s, "lost", remove)
 	write(t, s, "new", put(Record("new", 1)))
 	write(t, s, "old", put(Record("old", 9)))
+	writeLabels(t, s, one, removeLabels)
+	writeLabels(t, s, two, putLabels("zone", "lost"))
 	var late follower
 	late.follow(t, s)
 	late.wantTable(t, s)
@@ -223,6 +264,8 @@ func restoreIsFollowed(t *testing.T, db Database) {
 	write(t, s, "old", put(Record("old", 2)))
 	write(t, s, "third", put(Record("third", 2)))
 	write(t, s, "third", put(Record("third", 3)))
+	writeLabels(t, s, two, putLabels("zone", "other"))
+	writeLabels(t, s, two, putLabels("zone", "another"))
 	if h := head(t, s); h.Revision != late.cursor.Revision {
 		t.Fatalf("the head is at %v, want the revision of %v", h, late.cursor)
 	}

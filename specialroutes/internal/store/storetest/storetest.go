@@ -36,7 +36,7 @@ type Database struct {
 // test; it is called by several tests at once.
 func Exercise(t *testing.T, create func(t *testing.T) Database) {
 	for _, group := range []map[string]func(t *testing.T, db Database){
-		records, writes, changes, history, damage, gateways,
+		records, writes, changes, history, labels, damage, gateways,
 	} {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) {
