@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"specialroutes.example/gateway/internal/balance"
 	"specialroutes.example/gateway/internal/config"
 	"specialroutes.example/gateway/internal/records"
 	"specialroutes.example/gateway/internal/registry"
@@ -120,6 +122,54 @@ func followVariants(r *consul.Registry, store *records.Store, table []string) ba
 			}
 		}
 	}
+}
+
+// sweepInterval is how often it is looked for what the balancer may forget.
+const sweepInterval = time.Minute
+
+// sweep has the balancer forget what is long gone.
+func sweep(b *balance.Balancer, r registry.Registry) background {
+	return func(ctx context.Context) error {
+		ticker := time.NewTicker(sweepInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticker.C:
+				b.Sweep(r.Load())
+			}
+		}
+	}
+}
+
+// panicLogInterval is how often the log tells that a service has nothing available.
+const panicLogInterval = time.Minute
+
+// tellPanics returns what counts the calls to targets that are not available, and has
+// the log say it, for each service once in a while. log may be nil.
+func tellPanics(count func(service string), now func() time.Time, log *slog.Logger) func(service string) {
+	var mu sync.Mutex
+	told := make(map[string]time.Time) // services of the table only
+	return func(service string) {
+		count(service)
+		mu.Lock()
+		defer mu.Unlock()
+		if at := now(); log != nil && at.Sub(told[service]) >= panicLogInterval {
+			told[service] = at
+			log.Warn("nothing that could answer is available; calls go to a target that is not", "of", service)
+		}
+	}
+}
+
+// variantsOf returns the names of the variants of a service's record.
+func variantsOf(s *records.Snapshot, service string) []string {
+	route := s.Route(service)
+	var names []string
+	for n := range route.Variants() {
+		names = append(names, route.Variant(n).Name)
+	}
+	return names
 }
 
 // variantServices returns the services that the records of the given ones name in

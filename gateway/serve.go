@@ -42,6 +42,7 @@ type engine struct {
 	follower *records.Follower
 	registry registry.Registry
 	follow   []background // keeps the registry's instances right
+	balancer *balance.Balancer
 	requests *metrics.Requests
 	metrics  *prometheus.Registry
 	access   *accesslog.Writer
@@ -75,7 +76,13 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 	}
 	e.requests = metrics.NewRequests(e.metrics, servicesOf(c))
 	metrics.CollectRecords(e.metrics, e.follower.Status, time.Now)
-	metrics.CollectInstances(e.metrics, e.registry.Status, time.Now)
+	e.requests.VariantsFrom(func(service string) []string { return variantsOf(e.store.Load(), service) })
+	e.balancer = balance.New(balance.Options{
+		Now: time.Now, Random: rand.Int64N, ConnectFailed: e.registry.ConnectFailed,
+		ActiveLimit: int64(c.ActiveLimit), ZoneLabel: c.ZoneLabel,
+		Panicked: tellPanics(metrics.NewPanics(e.metrics), time.Now, log),
+	})
+	metrics.CollectInstances(e.metrics, metrics.Instances{Registry: e.registry, Health: e.balancer.Health, Now: time.Now})
 	metrics.CountDropped(e.metrics, e.access.Dropped)
 	keys, err := overrideKeys(c, log)
 	if err != nil {
@@ -89,12 +96,9 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		Table:     routes,
 		Records:   func() filter.Records { return e.store.Load() },
 		Instances: e.registry.Load,
-		Balancer: balance.New(balance.Options{
-			Now: time.Now, Random: rand.Int64N, ConnectFailed: e.registry.ConnectFailed,
-			ActiveLimit: int64(c.ActiveLimit), ZoneLabel: c.ZoneLabel,
-		}),
-		Draw:  func(sum int64) int64 { return 1 + rand.Int64N(sum) },
-		NewID: uuid.NewString,
+		Balancer:  e.balancer,
+		Draw:      func(sum int64) int64 { return 1 + rand.Int64N(sum) },
+		NewID:     uuid.NewString,
 
 		NewKey: filter.RandomKey, OverrideKeys: keys, Now: time.Now,
 
@@ -149,8 +153,8 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 	data := forward.NewServer(draining.Wrap(e.requests.InFlight(e.gateway)), c.Timeouts, c.Limits, log)
 	data.Observer, data.NewID = e.gateway.Observer(), uuid.NewString
 	port := admin.New(admin.Options{
-		Config: c, Records: e.store, Status: e.follower.Status, Registry: e.registry, Metrics: e.metrics,
-		Draining: draining, Opened: opened,
+		Config: c, Records: e.store, Status: e.follower.Status, Registry: e.registry, Balancer: e.balancer,
+		Metrics: e.metrics, Draining: draining, Opened: opened,
 	})
 	o := service.Options{
 		Name: "gateway", Log: log, Draining: draining, Force: p.force,
@@ -162,6 +166,7 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 		Background: append([]background{
 			e.access.Run,
 			e.follower.Run,
+			sweep(e.balancer, e.registry),
 			openWhen(open, openAnyway, e.follower.Ready(), e.registry.Ready()),
 		}, e.follow...),
 		OnListen: func(name string, addr net.Addr) {

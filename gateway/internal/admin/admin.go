@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"specialroutes.example/gateway/internal/balance"
 	"specialroutes.example/gateway/internal/config"
 	"specialroutes.example/gateway/internal/records"
 	"specialroutes.example/gateway/internal/registry"
@@ -25,6 +26,7 @@ type Options struct {
 	Records  *records.Store
 	Status   func() records.Status // of the follower that fills Records
 	Registry registry.Registry
+	Balancer *balance.Balancer // its health of instances and endpoints
 	Metrics  prometheus.Gatherer
 	Draining *service.Draining
 

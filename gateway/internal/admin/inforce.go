@@ -6,7 +6,6 @@ import (
 
 	"specialroutes.example/gateway/internal/config"
 	"specialroutes.example/gateway/internal/records"
-	"specialroutes.example/gateway/internal/registry"
 	"specialroutes.example/services/problem"
 )
 
@@ -81,48 +80,6 @@ func (o Options) records(w http.ResponseWriter, req *http.Request) {
 	if only != "" && len(shown.Records) == 0 {
 		problem.Write(w, problem.Problem{Status: http.StatusNotFound, Code: "no_record", Detail: "the service has no record"})
 		return
-	}
-	write(w, shown)
-}
-
-// shownInstance is an instance as /instances shows it.
-type shownInstance struct {
-	ID      string            `json:"id"`
-	Address string            `json:"address"`
-	Labels  map[string]string `json:"labels,omitempty"`
-
-	// Unconfirmed: the registry was away and has not listed it since.
-	Unconfirmed bool `json:"unconfirmed,omitempty"`
-}
-
-// shownUnusable is an instance that cannot be used.
-type shownUnusable struct {
-	Service string `json:"service"`
-	ID      string `json:"id"`
-	Reason  string `json:"reason"`
-}
-
-// instances answers /instances: the registry's instances by service.
-func (o Options) instances(w http.ResponseWriter, _ *http.Request) {
-	snapshot, st := o.Registry.Load(), o.Registry.Status()
-	services := make(map[string][]shownInstance)
-	for _, name := range snapshot.Services() {
-		services[name] = []shownInstance{}
-		for _, i := range snapshot.Instances(name) {
-			services[name] = append(services[name], shownInstance{i.ID, i.Address, i.Labels, i.Unconfirmed})
-		}
-	}
-	unusable := []shownUnusable{}
-	for _, s := range snapshot.SetAside() {
-		unusable = append(unusable, shownUnusable(s))
-	}
-	var age *float64
-	if st.Source != registry.None {
-		age = o.age(st.Since)
-	}
-	shown := map[string]any{"source": st.Source, "ageSeconds": age, "services": services, "setAside": unusable}
-	if st.Errors > 0 {
-		shown["errors"], shown["lastError"] = st.Errors, st.LastError
 	}
 	write(w, shown)
 }

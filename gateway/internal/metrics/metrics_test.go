@@ -18,9 +18,24 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"specialroutes.example/gateway/internal/accesslog"
+	"specialroutes.example/gateway/internal/balance"
+	"specialroutes.example/gateway/internal/config"
 	"specialroutes.example/gateway/internal/records"
 	"specialroutes.example/gateway/internal/registry"
+	"specialroutes.example/gateway/internal/registry/static"
 )
+
+// listed is a registry with a status of its own.
+type listed struct {
+	registry.Registry
+	status *registry.Status
+}
+
+func (l *listed) Status() registry.Status { return *l.status }
+
+func nobodyHealth(string, string) balance.Health {
+	return balance.Health{Circuit: balance.CircuitClosed}
+}
 
 // samples returns the values of all series, by name and labels.
 func samples(t testing.TB, reg *prometheus.Registry) map[string]float64 {
@@ -220,7 +235,7 @@ func TestTheStateOfTheRegistryIsTold(t *testing.T) {
 	now := time.Unix(1000, 0)
 	status := registry.Status{Source: registry.None, Errors: 3}
 	reg := prometheus.NewRegistry()
-	CollectInstances(reg, func() registry.Status { return status }, func() time.Time { return now })
+	CollectInstances(reg, Instances{&listed{Registry: static.New(nil), status: &status}, nobodyHealth, func() time.Time { return now }})
 	got := samples(t, reg)
 	if _, ok := got["gateway_registry_age_seconds{}"]; ok || got["gateway_registry_errors_total{}"] != 3 {
 		t.Errorf("without an answer: got %v", got)
@@ -247,7 +262,8 @@ func TestTheDocumentNamesEveryMetric(t *testing.T) {
 	reg := NewRegistry("", "", "")
 	NewRequests(reg, []string{"org"}).Observe(&accesslog.Entry{Service: "org", Variant: "new", Fallback: "wanted=new; reason=connect"})
 	CollectRecords(reg, func() records.Status { return records.Status{AsOf: time.Unix(1, 0)} }, time.Now)
-	CollectInstances(reg, func() registry.Status { return registry.Status{Source: registry.Live} }, time.Now)
+	CollectInstances(reg, Instances{static.New(map[string][]config.Instance{"org": {{ID: "1", Address: "h:1"}}}), nobodyHealth, time.Now})
+	NewPanics(reg)("org")
 	CountDropped(reg, func() int64 { return 0 })
 	documented := make(map[string]bool)
 	for _, name := range regexp.MustCompile("gateway_[a-z_]+").FindAllString(section, -1) {

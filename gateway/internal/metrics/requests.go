@@ -6,6 +6,7 @@ package metrics
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,8 @@ import (
 const other = "other"
 
 // mostVariants bounds the variants of one service that get series of their own.
-// A record holds 16; the rest is for those that were renamed since the start.
+// A record holds 16; the rest is for those that were renamed. When it is used up,
+// those that no record has any more go.
 const mostVariants = 64
 
 // durations are the bounds of histograms, in seconds.
@@ -47,6 +49,7 @@ type Requests struct {
 	mu       sync.Mutex // serialises the making of cells
 	cells    atomic.Pointer[map[cellKey]*cell]
 	variants map[string]map[string]bool // by service
+	inForce  func(service string) []string
 }
 
 // cellKey is what the series of a request are found by.
@@ -101,6 +104,10 @@ func NewRequests(reg prometheus.Registerer, services []string) *Requests {
 	reg.MustRegister(r.requests, r.seconds, r.upstream, r.received, r.sent, r.retries, r.fallbacks, r.replaced, r.overrides, r.inFlight)
 	return r
 }
+
+// VariantsFrom says which variants a service's record has at the moment. It is called
+// before anything is counted. Without it no variant that had series loses them.
+func (r *Requests) VariantsFrom(inForce func(service string) []string) { r.inForce = inForce }
 
 // InFlight counts the requests in next.
 func (r *Requests) InFlight(next http.Handler) http.Handler {
@@ -188,6 +195,9 @@ func (r *Requests) labels(service, variant string) (string, string) {
 		return other, other
 	}
 	known := r.variants[service]
+	if !known[variant] && len(known) >= mostVariants {
+		r.forgetVariants(service)
+	}
 	switch {
 	case known[variant]:
 	case variant == "" || len(known) >= mostVariants:
@@ -200,8 +210,40 @@ func (r *Requests) labels(service, variant string) (string, string) {
 	return service, variant
 }
 
+// forgetVariants takes the series of variants that the service's record does not have
+// any more. The caller holds r.mu.
+func (r *Requests) forgetVariants(service string) {
+	if r.inForce == nil {
+		return
+	}
+	now, known := r.inForce(service), r.variants[service]
+	gone := make(map[string]bool)
+	for variant := range known {
+		if !slices.Contains(now, variant) {
+			gone[variant] = true
+			delete(known, variant)
+			r.deleteSeries(service, variant)
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	cells := maps.Clone(*r.cells.Load())
+	maps.DeleteFunc(cells, func(k cellKey, _ *cell) bool { return k.service == service && gone[k.variant] })
+	r.cells.Store(&cells)
+}
+
+func (r *Requests) deleteSeries(service, variant string) {
+	for _, vec := range []interface {
+		DeletePartialMatch(labels prometheus.Labels) int
+	}{r.requests, r.seconds, r.upstream, r.received, r.sent, r.retries} {
+		vec.DeletePartialMatch(prometheus.Labels{"service": service, "variant": variant})
+	}
+	r.fallbacks.DeletePartialMatch(prometheus.Labels{"service": service, "wanted": variant})
+}
+
 // reasons are those for which something gives way.
-var reasons = map[string]bool{"no-instances": true, "labels": true, "tripped": true, "limit": true, "connect": true}
+var reasons = map[string]bool{"no-instances": true, "labels": true, "tripped": true, "limit": true, "connect": true, "zones": true}
 
 // countFallback reads the text of X-Route-Fallback, "wanted=new; reason=connect".
 func (r *Requests) countFallback(e *accesslog.Entry) {

@@ -44,6 +44,8 @@ func CollectRecords(reg prometheus.Registerer, status func() records.Status, now
 			{desc("cursor_revision", "The number in the cursor of the records in force; -1 without one."), prometheus.GaugeValue, func(s records.Status) int64 { return s.Revision }},
 			{desc("in_force", "Records in force."), prometheus.GaugeValue, func(s records.Status) int64 { return int64(s.InForce) }},
 			{desc("set_aside", "Records whose latest version cannot be used."), prometheus.GaugeValue, func(s records.Status) int64 { return int64(s.SetAside) }},
+			{desc("labels_in_force", "Instances whose labels an operator has changed."), prometheus.GaugeValue, func(s records.Status) int64 { return int64(s.Overlays) }},
+			{desc("labels_set_aside", "Instances whose latest change of labels cannot be used."), prometheus.GaugeValue, func(s records.Status) int64 { return int64(s.OverlaysSetAside) }},
 			{desc("errors_total", "Exchanges with specialroutes that failed."), prometheus.CounterValue, func(s records.Status) int64 { return s.Errors }},
 			{desc("reconnects_total", "Exchanges with specialroutes that succeeded after one that failed."), prometheus.CounterValue, func(s records.Status) int64 { return s.Recoveries }},
 			{desc("changes_total", "Answers of specialroutes that changed the records in force."), prometheus.CounterValue, func(s records.Status) int64 { return s.Changes }},

@@ -54,6 +54,17 @@ func (s *Snapshot) Overlays() *Overlays {
 	return s.labels.overlays
 }
 
+// overlayCounts returns how many instances' changes are in force and set aside.
+func (s *Snapshot) overlayCounts() (inForce, setAside int) {
+	if s == nil {
+		return 0, 0
+	}
+	for _, labels := range s.labels.overlays.Services() {
+		inForce += len(labels)
+	}
+	return inForce, s.labels.setAside
+}
+
 // labelBook is all that is known of changes of labels. It is immutable.
 type labelBook struct {
 	entries  map[labelKey]*labelEntry

@@ -24,6 +24,9 @@ type Status struct {
 	InForce  int   // records
 	SetAside int   // records whose latest version cannot be used
 
+	Overlays         int // instances whose labels an operator has changed
+	OverlaysSetAside int // those of which the latest change cannot be used
+
 	URL         string // of the last exchange
 	LastError   string // of the last exchange that failed
 	Errors      int64  // exchanges that failed

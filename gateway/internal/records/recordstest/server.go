@@ -103,10 +103,7 @@ func Answer(status int, contentType, body string) http.HandlerFunc {
 }
 
 // Full is an envelope that replaces everything. Items are made by Item.
-func Full(cursor string, items ...string) string {
-	return fmt.Sprintf(`{"cursor":%q,"full":true,"records":[%s],"deleted":[],"instanceLabels":[],"instanceLabelsDeleted":[]}`,
-		cursor, strings.Join(items, ","))
-}
+func Full(cursor string, items ...string) string { return Envelope(cursor, true, items, nil, nil, nil) }
 
 // Changed is an envelope of what came after a cursor.
 func Changed(cursor string, items []string, deleted ...string) string {
@@ -114,8 +111,7 @@ func Changed(cursor string, items []string, deleted ...string) string {
 	for i, d := range deleted {
 		quoted[i] = fmt.Sprintf("%q", d)
 	}
-	return fmt.Sprintf(`{"cursor":%q,"full":false,"records":[%s],"deleted":[%s],"instanceLabels":[],"instanceLabelsDeleted":[]}`,
-		cursor, strings.Join(items, ","), strings.Join(quoted, ","))
+	return Envelope(cursor, false, items, quoted, nil, nil)
 }
 
 // Item is one record of an envelope.
@@ -146,9 +142,10 @@ type Feed struct {
 	closed   chan struct{}
 }
 
+// change is one of a record or, with an instance, one of its labels.
 type change struct {
-	service string
-	record  string // "" is a delete
+	service, instance string
+	text              string // the record, or the members "labels" and "ends"; "" is a delete
 }
 
 // NewFeed starts an empty feed that ends with the test.
@@ -165,10 +162,24 @@ func NewFeed(t testing.TB) *Feed {
 }
 
 // Put writes a record and returns its revision.
-func (f *Feed) Put(service, record string) int { return f.write(change{service, record}) }
+func (f *Feed) Put(service, record string) int {
+	return f.write(change{service: service, text: record})
+}
 
 // Delete removes a record and returns the revision of that.
 func (f *Feed) Delete(service string) int { return f.write(change{service: service}) }
+
+// PutLabels writes what an operator changes of an instance's labels, a JSON object,
+// until a time, and returns the revision.
+func (f *Feed) PutLabels(service, instance, labels string, ends time.Time) int {
+	text := fmt.Sprintf(`"labels":%s,"ends":%q`, labels, ends.UTC().Format(time.RFC3339Nano))
+	return f.write(change{service, instance, text})
+}
+
+// DeleteLabels removes that and returns the revision of the removal.
+func (f *Feed) DeleteLabels(service, instance string) int {
+	return f.write(change{service: service, instance: instance})
+}
 
 func (f *Feed) write(c change) int {
 	f.mu.Lock()
@@ -210,24 +221,38 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // answer is the envelope of what came after a revision; -1 is everything.
 func (f *Feed) answer(after int) string {
-	last := make(map[string]int)
+	type subject struct{ service, instance string }
+	last := make(map[subject]int)
 	for i := max(after, 0); i < len(f.log); i++ {
-		last[f.log[i].service] = i
+		last[subject{f.log[i].service, f.log[i].instance}] = i
 	}
-	var items, deleted []string
+	var items, deleted, labels, labelsDeleted []string
 	for i := max(after, 0); i < len(f.log); i++ {
 		c := f.log[i]
 		switch {
-		case last[c.service] != i:
-		case c.record == "":
-			deleted = append(deleted, c.service)
+		case last[subject{c.service, c.instance}] != i:
+		case c.instance != "" && c.text == "":
+			labelsDeleted = append(labelsDeleted, fmt.Sprintf(`{"service":%q,"id":%q}`, c.service, c.instance))
+		case c.instance != "":
+			labels = append(labels, LabelItem(c.service, c.instance, i+1, c.text))
+		case c.text == "":
+			deleted = append(deleted, fmt.Sprintf("%q", c.service))
 		default:
-			items = append(items, Item(c.service, i+1, c.record))
+			items = append(items, Item(c.service, i+1, c.text))
 		}
 	}
-	cursor := fmt.Sprintf("%d.feed", f.revision)
-	if after < 0 {
-		return Full(cursor, items...)
-	}
-	return Changed(cursor, items, deleted...)
+	return Envelope(fmt.Sprintf("%d.feed", f.revision), after < 0, items, deleted, labels, labelsDeleted)
+}
+
+// LabelItem is one change of an instance's labels in an envelope; members are its
+// "labels" and "ends".
+func LabelItem(service, instance string, revision int, members string) string {
+	return fmt.Sprintf(`{"service":%q,"id":%q,"revision":%d,%s}`, service, instance, revision, members)
+}
+
+// Envelope is an answer that is made of the elements of its lists.
+func Envelope(cursor string, full bool, records, deleted, labels, labelsDeleted []string) string {
+	list := func(elements []string) string { return "[" + strings.Join(elements, ",") + "]" }
+	return fmt.Sprintf(`{"cursor":%q,"full":%v,"records":%s,"deleted":%s,"instanceLabels":%s,"instanceLabelsDeleted":%s}`,
+		cursor, full, list(records), list(deleted), list(labels), list(labelsDeleted))
 }
