@@ -60,6 +60,12 @@ compare: ## Measure the gateway beside nginx and HAProxy alone
 profile: ## Show where the gateway's processor time goes under full load; bin/gateway.prof is for go tool pprof
 	go run ./services/cmd/bench -profile=bin/gateway.prof $(COMPARE)
 
+# SOAK is how long the storms go on; a minute is a fifth of what one round takes.
+SOAK := 30m
+.PHONY: soak
+soak: ## Storm the gateway with slow, idle and hostile clients for SOAK, with each engine
+	go test -timeout=0 -count=1 -v ./services/estate/storm -soak=$(SOAK)
+
 .PHONY: lint
 lint: lint-format lint-tidy lint-vet lint-rules ## Check format, go.mod files, and the rules of .golangci.yml
 
