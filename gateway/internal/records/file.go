@@ -30,7 +30,7 @@ const fileMagic = "specialroutes-records 1 sha256="
 var errChecksum = errors.New("the checksum does not match: the file is damaged or was cut short")
 
 // errNotRegular is a name that belongs to a pipe, a device or a directory. Reading
-// one might never end.
+// one might never end, and a device that is replaced by a file is missed.
 var errNotRegular = errors.New("it is not a regular file")
 
 // readFile returns the envelope that the file holds and when the file was written,
@@ -104,6 +104,9 @@ func writeFile(name string, e *envelope) error {
 		return err
 	}
 	text = append(text, '\n')
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return errNotRegular
+	}
 	// What was left behind goes first, and what is there all the same is not used: it
 	// could be a link to another file, or be open to others.
 	temporary := name + ".tmp"
