@@ -1,0 +1,40 @@
+package forward
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// unixPoll is what poll(2) is asked about.
+type unixPoll = unix.PollFd
+
+// pollNow asks for what has happened to a socket: bytes, an end, an error.
+func pollNow(polled []unixPoll, fd uintptr) {
+	polled[0] = unixPoll{Fd: int32(fd), Events: unix.POLLIN | unix.POLLRDHUP}
+	for {
+		if _, err := unix.Poll(polled, 0); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// gone reports whether the other side has closed, also where bytes that it sent
+// before have not been read: a peek would show those alone.
+func gone(events int16) bool {
+	return events&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
+// readable returns how many bytes of a socket can be read without waiting, and
+// whether it has come to its end.
+func readable(fd uintptr, polled []unixPoll) (n int, ended bool) {
+	n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+	if err != nil || n > 0 {
+		return n, err != nil
+	}
+	if pollNow(polled, fd); polled[0].Revents == 0 {
+		return 0, false
+	}
+	n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) // what has come since
+	return n, err != nil || n == 0
+}
