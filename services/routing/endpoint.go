@@ -10,9 +10,12 @@ import (
 // maxEndpoint is the longest endpoint, in bytes.
 const maxEndpoint = 2048
 
+// schemePorts are the schemes of endpoints, with the port where none is named.
+var schemePorts = map[string]string{"http": "80", "https": "443", "h2c": "80", "h2": "443"}
+
 // BaseURL is an endpoint taken apart. No part was ever encoded or decoded.
 type BaseURL struct {
-	Scheme    string // http or https
+	Scheme    string // http or https; HTTP/2 is spoken with h2c (without TLS) and h2 (with TLS)
 	Authority string // host and optional port as written: the Host header
 	Address   string // host and port in lower case, to dial; IPv6 in brackets
 	Host      string // the host alone, in lower case and without brackets: the TLS name
@@ -33,8 +36,8 @@ func parseEndpoint(s string, o options) (*BaseURL, error) {
 	}
 	scheme, rest, found := strings.Cut(s, "://")
 	scheme = strings.ToLower(scheme)
-	if !found || (scheme != "http" && scheme != "https") {
-		return nil, errors.New("must begin with http:// or https://")
+	if _, known := schemePorts[scheme]; !found || !known {
+		return nil, errors.New("must begin with http://, https://, h2c:// or h2://")
 	}
 	if i := strings.IndexAny(rest, "?#"); i >= 0 {
 		return nil, errors.New("must have neither query nor fragment")
@@ -61,15 +64,10 @@ func (b *BaseURL) parseAuthority(o options) error {
 	if i := strings.LastIndexByte(host, ':'); i >= end {
 		host, port, hasPort = host[:i], host[i+1:], true
 	}
-	switch {
-	case hasPort:
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '0' {
-			return errors.New("must have a port from 1 to 65535, or none")
-		}
-	case b.Scheme == "https":
-		port = "443"
-	default:
-		port = "80"
+	if !hasPort {
+		port = schemePorts[b.Scheme]
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '0' {
+		return errors.New("must have a port from 1 to 65535, or none")
 	}
 	b.Address = host + ":" + port
 	b.Host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")

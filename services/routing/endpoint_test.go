@@ -16,6 +16,9 @@ func TestEndpoint_TakenApart(t *testing.T) {
 		"http://orgservice-new:8087":    {Scheme: "http", Authority: "orgservice-new:8087", Address: "orgservice-new:8087", Host: "orgservice-new"},
 		"http://localhost:8087/":        {Scheme: "http", Authority: "localhost:8087", Address: "localhost:8087", Host: "localhost"},
 		"https://API.example.org":       {Scheme: "https", Authority: "API.example.org", Address: "api.example.org:443", Host: "api.example.org"},
+		"h2c://h":                       {Scheme: "h2c", Authority: "h", Address: "h:80", Host: "h"},
+		"h2://h/base":                   {Scheme: "h2", Authority: "h", Address: "h:443", Host: "h", Path: "/base"},
+		"H2C://h:8080":                  {Scheme: "h2c", Authority: "h:8080", Address: "h:8080", Host: "h"},
 		"HTTP://h":                      {Scheme: "http", Authority: "h", Address: "h:80", Host: "h"},
 		"http://h/a%2Fb//c;d=1/":        {Scheme: "http", Authority: "h", Address: "h:80", Host: "h", Path: "/a%2Fb//c;d=1"},
 		"http://127.0.0.1:1/x":          {Scheme: "http", Authority: "127.0.0.1:1", Address: "127.0.0.1:1", Host: "127.0.0.1", Path: "/x"},
@@ -57,7 +60,7 @@ func TestEndpoint_Refused(t *testing.T) {
 	t.Parallel()
 	endpoints := []string{
 		"", "h", "h:80", "//h", "/path", "http:", "http:/h", "http:h", "http://", "http:///path", "http://:80",
-		"ftp://h", "h2c://h", "ws://h", "file:///etc/passwd", "javascript:alert(1)", " http://h", "http://h ",
+		"ftp://h", "h3://h", "h2c:h", "h2c//h", "grpc://h", "ws://h", "file:///etc/passwd", "javascript:alert(1)", " http://h", "http://h ",
 		"http://h h", "http://h/a b", "http://h\t", "http://h/\x00", "http://h/ä", "http://größe", "http://h\\@x", "http://h/\\",
 		"http://h?x", "http://h/?", "http://h#x", "http://h/#", "http://u@h", "http://u:p@h", "http://@h", "http://h@",
 		"http://h:", "http://h:0", "http://h:65536", "http://h:-1", "http://h:80a", "http://h:080", "http://h:+80", "http://h:80:80",
@@ -72,7 +75,7 @@ func TestEndpoint_Refused(t *testing.T) {
 		"http://h/%", "http://h/%a", "http://h/%zz", "http://h/%00", "http://h/%5c", "http://h/%5C",
 	}
 	for _, host := range refusedAddresses {
-		endpoints = append(endpoints, "http://"+host, "https://"+host+":8080/latest")
+		endpoints = append(endpoints, "http://"+host, "https://"+host+":8080/latest", "h2c://"+host, "h2://"+host)
 	}
 	for _, endpoint := range endpoints {
 		errs := routingtest.Book("s", 5, endpoint).Validate()
