@@ -205,6 +205,15 @@ func (r *Registry) Follow(services []string) {
 	}
 }
 
+// Answered reports whether a service is followed and there was a good answer for it, be
+// it that it has no instances, or that of the file.
+func (r *Registry) Answered(service string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pools[service]
+	return p != nil && !p.asOf.IsZero()
+}
+
 // Run follows until ctx ends, then returns nil. It is called once.
 func (r *Registry) Run(ctx context.Context) error {
 	defer r.close()
