@@ -20,6 +20,7 @@ import (
 	"specialroutes.example/specialroutes/internal/api"
 	"specialroutes.example/specialroutes/internal/census"
 	"specialroutes.example/specialroutes/internal/config"
+	"specialroutes.example/specialroutes/internal/endings"
 	"specialroutes.example/specialroutes/internal/feed"
 	"specialroutes.example/specialroutes/internal/gateways"
 	"specialroutes.example/specialroutes/internal/opening"
@@ -70,6 +71,7 @@ func (p *program) serve(ctx context.Context, c config.Config) (err error) {
 			inTurn(store.Run, changes.Run), // nothing is asked that is not open yet
 			census.New(store, log, metrics).Run,
 			retaining(c.HistoryKeep, store, log),
+			endings.New(endings.Options{Store: store, Log: log, Now: time.Now, Ended: changes.Wake}).Run,
 			stopping(draining, changes),
 		},
 		OnListen: func(_ string, a net.Addr) {

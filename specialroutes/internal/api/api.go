@@ -99,6 +99,11 @@ func (a *api) operations() []operation {
 		{method: "PUT", path: "/v1/routes/:service/active", scope: tokens.Write, parameters: ofWrites, handle: a.putActive},
 		{method: "GET", path: "/v1/routes/:service/history", scope: tokens.Read, parameters: []string{"limit", "before"}, handle: a.history},
 		{method: "POST", path: "/v1/routes/:service/rollback", scope: tokens.Write, parameters: ofWrites, handle: a.rollback},
+		{method: "GET", path: "/v1/instances", scope: tokens.Read, parameters: []string{"limit", "after", "service"}, handle: a.listLabels},
+		{method: "GET", path: "/v1/instances/:service/:id/labels", scope: tokens.Read, handle: a.getLabels},
+		{method: "PUT", path: "/v1/instances/:service/:id/labels", scope: tokens.Write, parameters: ofWrites, handle: a.putLabels},
+		{method: "DELETE", path: "/v1/instances/:service/:id/labels", scope: tokens.Write, parameters: ofWrites, handle: a.deleteLabels},
+		{method: "GET", path: "/v1/instances/:service/:id/labels/history", scope: tokens.Read, parameters: []string{"limit", "before"}, handle: a.labelsHistory},
 		{method: "POST", path: "/v1/explain", scope: tokens.Read, handle: a.explain},
 		{method: "GET", path: "/v1/gateways", scope: tokens.Read, handle: a.listGateways},
 

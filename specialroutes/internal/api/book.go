@@ -61,15 +61,7 @@ func (a *api) listPage(c *gin.Context) (records []store.Stored, next string, err
 }
 
 func (a *api) getBook(c *gin.Context) error {
-	service, err := serviceName(c)
-	if err != nil {
-		return err
-	}
-	cond, err := readConditions(c.Request.Header)
-	if err != nil {
-		return err
-	}
-	stored, err := a.Store.Get(c.Request.Context(), service)
+	stored, cond, err := a.beginRead(c, serviceName)
 	if err != nil {
 		return err
 	}
@@ -78,7 +70,7 @@ func (a *api) getBook(c *gin.Context) error {
 		return err
 	}
 	c.Header("ETag", stored.ETag())
-	if cond.notModified(&stored) {
+	if cond.notModified(stored.ETag()) {
 		noContent(c, http.StatusNotModified)
 		return nil
 	}
@@ -92,16 +84,9 @@ type bookWritten struct {
 }
 
 func (a *api) putBook(c *gin.Context) error {
-	service, err := serviceName(c)
-	if err != nil {
-		return err
-	}
-	w, err := readWrite(c, service)
-	if err != nil {
-		return err
-	}
 	var book routing.Book
-	if err := a.readBody(c, &book); err != nil {
+	w, err := a.beginWrite(c, serviceName, &book)
+	if err != nil {
 		return err
 	}
 	if err := a.checkBook(&book, w.service); err != nil {
@@ -122,7 +107,7 @@ func (a *api) putBook(c *gin.Context) error {
 	if book, err = bookOf(&stored); err != nil {
 		return err
 	}
-	answer := bookWritten{Book: book, Applied: a.applied(c, w, &stored)}
+	answer := bookWritten{Book: book, Applied: a.applied(c, w, w.service, stored.Cursor())}
 	c.Header("ETag", stored.ETag())
 	if before == nil {
 		c.Header("Location", "/v1/route/abtesting/"+w.service)
@@ -149,11 +134,7 @@ func (a *api) checkBook(b *routing.Book, service string) error {
 }
 
 func (a *api) deleteBook(c *gin.Context) error {
-	service, err := serviceName(c)
-	if err != nil {
-		return err
-	}
-	w, err := readWrite(c, service)
+	w, err := a.beginWrite(c, serviceName, nil)
 	if err != nil {
 		return err
 	}

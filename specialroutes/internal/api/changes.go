@@ -93,12 +93,16 @@ func envelopeOf(changes *store.Changes, now time.Time) envelope {
 		of := instance{l.Service, l.ID}
 		switch {
 		case !l.Ended(now):
-			e.InstanceLabels = append(e.InstanceLabels, changedLabels{of, l.Revision, orEmpty(l.Raw), l.Ends})
+			e.InstanceLabels = append(e.InstanceLabels, changedLabelsOf(&l))
 		case !changes.Full: // who knows of an older state is to forget it
 			e.InstanceLabelsDeleted = append(e.InstanceLabelsDeleted, of)
 		}
 	}
 	return e
+}
+
+func changedLabelsOf(l *store.Labels) changedLabels {
+	return changedLabels{instance{l.Service, l.ID}, l.Revision, orEmpty(l.Raw), l.Ends}
 }
 
 // orEmpty returns a document as it is stored. One that is not even JSON is an empty

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-
-	"specialroutes.example/specialroutes/internal/store"
 )
 
 // conditions are the If-Match and If-None-Match of a request (RFC 9110, 13.1).
@@ -25,7 +23,7 @@ type tag struct {
 }
 
 var errPrecondition = refuse(http.StatusPreconditionFailed, "precondition_failed",
-	"The record is not in the state that If-Match or If-None-Match asks for. Nothing was changed.")
+	"What is stored is not in the state that If-Match or If-None-Match asks for. Nothing was changed.")
 
 func readConditions(h http.Header) (conditions, error) {
 	match, err := readTags(h, "If-Match")
@@ -64,30 +62,31 @@ func readTags(h http.Header, name string) (*tagList, error) {
 	return list, nil
 }
 
-// check says whether a change may be made to a record, nil when there is none.
-func (c conditions) check(before *store.Stored) error {
+// check says whether a change may be made to what has that entity tag, "" when it is
+// not there.
+func (c conditions) check(before string) error {
 	if c.match != nil && !c.match.holds(before, false) || c.noneMatch != nil && c.noneMatch.holds(before, true) {
 		return errPrecondition
 	}
 	return nil
 }
 
-// notModified says whether a reader has the record already.
-func (c conditions) notModified(s *store.Stored) bool {
-	return c.noneMatch != nil && c.noneMatch.holds(s, true)
+// notModified says whether a reader has what has that entity tag already.
+func (c conditions) notModified(etag string) bool {
+	return c.noneMatch != nil && c.noneMatch.holds(etag, true)
 }
 
-// holds says whether a record is one of the list. Weak tags count only where the
+// holds says whether an entity tag is one of the list. Weak tags count only where the
 // comparison is weak.
-func (l *tagList) holds(s *store.Stored, weak bool) bool {
-	if s == nil {
+func (l *tagList) holds(etag string, weak bool) bool {
+	if etag == "" {
 		return false
 	}
 	if l.any {
 		return true
 	}
 	for _, t := range l.tags {
-		if t.opaque == s.ETag() && (weak || !t.weak) {
+		if t.opaque == etag && (weak || !t.weak) {
 			return true
 		}
 	}

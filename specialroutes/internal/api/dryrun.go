@@ -58,8 +58,9 @@ func newDryRun(service string, before *store.Stored, after *routing.Record) (*dr
 	return d, err
 }
 
-// differences compares two records member by member, arrays by place.
-func differences(before, after *routing.Record) ([]difference, error) {
+// differences compares two documents of one type member by member, arrays by place;
+// nil is none.
+func differences[T any](before, after *T) ([]difference, error) {
 	x, err := generic(before)
 	if err != nil {
 		return nil, err
@@ -73,12 +74,12 @@ func differences(before, after *routing.Record) ([]difference, error) {
 	return c.list, c.err
 }
 
-// generic is a record as JSON sees it; nil is absent.
-func generic(r *routing.Record) (any, error) {
-	if r == nil {
+// generic is a document as JSON sees it, with null as jsonNull; nil is absent.
+func generic[T any](document *T) (any, error) {
+	if document == nil {
 		return nil, nil
 	}
-	data, err := json.Marshal(r)
+	data, err := json.Marshal(document)
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +87,33 @@ func generic(r *routing.Record) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	err = d.Decode(&v)
-	return v, err
+	return withNulls(v), err
 }
 
-// comparison collects differences. A record holds no null, so that nil is absent.
+// jsonNull is a member that is there and null, where nil is one that is absent.
+type jsonNull struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (jsonNull) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
+
+// withNulls puts jsonNull in the place of each nil in a decoded value.
+func withNulls(v any) any {
+	switch v := v.(type) {
+	case nil:
+		return jsonNull{}
+	case map[string]any:
+		for name, value := range v {
+			v[name] = withNulls(value)
+		}
+	case []any:
+		for i, value := range v {
+			v[i] = withNulls(value)
+		}
+	}
+	return v
+}
+
+// comparison collects differences.
 type comparison struct {
 	list []difference
 	err  error

@@ -71,6 +71,7 @@ var meanings = []struct {
 	detail string
 }{
 	{store.ErrNotFound, http.StatusNotFound, "no_record", "There is no record of this service."},
+	{store.ErrNoLabels, http.StatusNotFound, "no_labels", "No labels of this instance are changed here."},
 	{store.ErrUncertain, http.StatusServiceUnavailable, "write_uncertain", "The database was lost while it stored the change; read the record to see whether it did."},
 	{store.ErrReadOnly, http.StatusServiceUnavailable, "database_read_only", "The database takes no writes at the moment. Nothing was stored."},
 	{store.ErrUnavailable, http.StatusServiceUnavailable, "database_unavailable", "The database is away. Nothing was stored."},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,7 +16,7 @@ import (
 	"specialroutes.example/specialroutes/internal/store"
 )
 
-// historyPage is a page of a record's history.
+// historyPage is a page of the history of a record, or of an instance's labels.
 type historyPage struct {
 	Entries []historyEntry `json:"entries"`
 	Next    int64          `json:"next,omitzero"`
@@ -36,6 +37,26 @@ func (a *api) history(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	return answerHistory(c, func(ctx context.Context, before int64, limit int) ([]historyEntry, error) {
+		entries, err := a.Store.History(ctx, service, before, limit)
+		list := make([]historyEntry, 0, len(entries))
+		for _, e := range entries {
+			list = append(list, entryOf(store.Cursor{Revision: e.Revision, Nonce: e.Nonce}, e.Author, e.At, e.Before, e.After))
+		}
+		return list, err
+	})
+}
+
+func entryOf(at store.Cursor, by store.Author, when time.Time, before, after json.RawMessage) historyEntry {
+	return historyEntry{
+		Revision: at.Revision, ETag: at.ETag(), At: when,
+		Who: by.Who, Why: by.Why, Before: before, After: after,
+	}
+}
+
+// answerHistory answers with a page of what read returns, the newest entries before a
+// revision first.
+func answerHistory(c *gin.Context, read func(ctx context.Context, before int64, limit int) ([]historyEntry, error)) error {
 	limit, err := limit(c)
 	if err != nil {
 		return err
@@ -47,20 +68,13 @@ func (a *api) history(c *gin.Context) error {
 			return badParameter("before", "want a revision")
 		}
 	}
-	entries, err := a.Store.History(c.Request.Context(), service, before, limit+1)
+	entries, err := read(c.Request.Context(), before, limit+1)
 	if err != nil {
 		return err
 	}
-	p := historyPage{Entries: []historyEntry{}}
+	p := historyPage{Entries: entries}
 	if len(entries) > limit {
-		entries = entries[:limit]
-		p.Next = entries[limit-1].Revision
-	}
-	for _, e := range entries {
-		change := store.Stored{Revision: e.Revision, Nonce: e.Nonce}
-		p.Entries = append(p.Entries, historyEntry{
-			Revision: e.Revision, ETag: change.ETag(), At: e.At, Who: e.Author.Who, Why: e.Author.Why, Before: e.Before, After: e.After,
-		})
+		p.Entries, p.Next = entries[:limit], entries[limit-1].Revision
 	}
 	return writeJSON(c, http.StatusOK, p)
 }
@@ -71,22 +85,15 @@ type rollbackBody struct {
 }
 
 func (a *api) rollback(c *gin.Context) error {
-	service, err := routeName(c)
-	if err != nil {
-		return err
-	}
-	w, err := readWrite(c, service)
-	if err != nil {
-		return err
-	}
 	var body rollbackBody
-	if err := a.readBody(c, &body); err != nil {
+	w, err := a.beginWrite(c, routeName, &body)
+	if err != nil {
 		return err
 	}
 	if body.Revision == nil {
 		return missing("/revision")
 	}
-	record, err := a.recordAfter(c, service, *body.Revision)
+	record, err := a.recordAfter(c, w.service, *body.Revision)
 	if err != nil {
 		return err
 	}

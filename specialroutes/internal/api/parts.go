@@ -12,16 +12,9 @@ import (
 )
 
 func (a *api) putWeights(c *gin.Context) error {
-	service, err := routeName(c)
-	if err != nil {
-		return err
-	}
-	w, err := readWrite(c, service)
-	if err != nil {
-		return err
-	}
 	weights := map[string]int64{}
-	if err := a.readBody(c, &weights); err != nil {
+	w, err := a.beginWrite(c, routeName, &weights)
+	if err != nil {
 		return err
 	}
 	return a.change(c, w, func(before *store.Stored) (*routing.Record, error) {
@@ -80,16 +73,9 @@ type activeBody struct {
 }
 
 func (a *api) putActive(c *gin.Context) error {
-	service, err := routeName(c)
-	if err != nil {
-		return err
-	}
-	w, err := readWrite(c, service)
-	if err != nil {
-		return err
-	}
 	var body activeBody
-	if err := a.readBody(c, &body); err != nil {
+	w, err := a.beginWrite(c, routeName, &body)
+	if err != nil {
 		return err
 	}
 	if body.Active == nil {

@@ -24,12 +24,13 @@ import (
 )
 
 const (
-	maxBody   = 1 << 20 // bytes
-	maxAfter  = 255     // bytes
-	maxWhy    = 500     // characters
-	stdLimit  = 100     // records on a page
-	maxLimit  = 1000    // records on a page
-	nameRules = "want 1 to 63 of a-z, 0-9 and -, with neither end a -"
+	maxBody          = 1 << 20 // bytes
+	maxAfter         = 255     // bytes
+	maxAfterInstance = 63 + 1 + routing.MaxInstanceID
+	maxWhy           = 500  // characters
+	stdLimit         = 100  // records on a page
+	maxLimit         = 1000 // records on a page
+	nameRules        = "want 1 to 63 of a-z, 0-9 and -, with neither end a -"
 )
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -42,6 +43,18 @@ func routeName(c *gin.Context) (string, error) {
 		return "", badParameter("service", nameRules+", or *")
 	}
 	return name, checkCovers(c, name)
+}
+
+// instanceName returns the instance in the path, if the token is for its service.
+func instanceName(c *gin.Context) (store.Instance, error) {
+	of := store.Instance{Service: c.Param("service"), ID: c.Param("id")}
+	if !namePattern.MatchString(of.Service) {
+		return of, badParameter("service", nameRules)
+	}
+	if !routing.ValidInstance(of.ID) {
+		return of, badParameter("id", "want 1 to 255 characters of visible ASCII, escaped")
+	}
+	return of, checkCovers(c, of.Service)
 }
 
 // serviceName returns the service in the path of the book's view, if the token is

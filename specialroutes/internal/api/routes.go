@@ -63,21 +63,28 @@ func warnings(r *routing.Record, now time.Time) []string {
 	return nil
 }
 
-func (a *api) getRoute(c *gin.Context) error {
-	service, err := routeName(c)
+// beginRead reads the record of the service that name finds in the path, and the
+// conditions that its reader sets.
+func (a *api) beginRead(c *gin.Context, name func(*gin.Context) (string, error)) (store.Stored, conditions, error) {
+	service, err := name(c)
 	if err != nil {
-		return err
+		return store.Stored{}, conditions{}, err
 	}
 	cond, err := readConditions(c.Request.Header)
 	if err != nil {
-		return err
+		return store.Stored{}, conditions{}, err
 	}
 	stored, err := a.Store.Get(c.Request.Context(), service)
+	return stored, cond, err
+}
+
+func (a *api) getRoute(c *gin.Context) error {
+	stored, cond, err := a.beginRead(c, routeName)
 	if err != nil {
 		return err
 	}
 	c.Header("ETag", stored.ETag())
-	if cond.notModified(&stored) {
+	if cond.notModified(stored.ETag()) {
 		noContent(c, http.StatusNotModified)
 		return nil
 	}
@@ -88,19 +95,12 @@ func (a *api) getRoute(c *gin.Context) error {
 }
 
 func (a *api) putRoute(c *gin.Context) error {
-	service, err := routeName(c)
-	if err != nil {
-		return err
-	}
-	w, err := readWrite(c, service)
-	if err != nil {
-		return err
-	}
 	record := new(routing.Record)
-	if err := a.readBody(c, record); err != nil {
+	w, err := a.beginWrite(c, routeName, record)
+	if err != nil {
 		return err
 	}
-	if err := a.checkRecord(record, service); err != nil {
+	if err := a.checkRecord(record, w.service); err != nil {
 		return err
 	}
 	return a.change(c, w, func(*store.Stored) (*routing.Record, error) { return record, nil })
@@ -123,11 +123,7 @@ func checkOf(r *routing.Record, service, another string, rules []routing.Option)
 }
 
 func (a *api) deleteRoute(c *gin.Context) error {
-	service, err := routeName(c)
-	if err != nil {
-		return err
-	}
-	w, err := readWrite(c, service)
+	w, err := a.beginWrite(c, routeName, nil)
 	if err != nil {
 		return err
 	}
@@ -149,7 +145,7 @@ func (a *api) change(c *gin.Context, w writing, change store.ChangeFunc) error {
 		return err
 	}
 	answer := written{Service: w.service, Revision: stored.Revision, Record: stored.Raw, Warnings: warnings(stored.Record, time.Now())}
-	answer.Applied = a.applied(c, w, &stored)
+	answer.Applied = a.applied(c, w, w.service, stored.Cursor())
 	status := http.StatusOK
 	if stored.Record != nil {
 		c.Header("ETag", stored.ETag())

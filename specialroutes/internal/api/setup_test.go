@@ -32,6 +32,7 @@ var document = sync.OnceValue(func() *contracttest.Document {
 	return contracttest.Load(fatal{}, openapiDocument,
 		// Records that may be of another version, or cannot be used.
 		"$.body.records[*].record.**", "$.body.routes[*].record.**", "$.body.record.**",
+		"$.body.instanceLabels[*].labels.**", "$.body.instances[*].labels.**",
 		"$.body.entries[*].before.**", "$.body.entries[*].after.**",
 		"$.body.changes[*].before.**", "$.body.changes[*].after.**",
 		"$.query.a-parameter-of-tomorrow")

@@ -16,7 +16,7 @@ import (
 	"specialroutes.example/specialroutes/internal/store"
 )
 
-// writing is what every change of a record comes with.
+// writing is what every change comes with.
 type writing struct {
 	service    string
 	author     store.Author
@@ -25,7 +25,21 @@ type writing struct {
 	wait       bool // until it is applied
 }
 
-// readWrite reads it; service is from the path.
+// beginWrite reads what a change of a record comes with: the service that name finds
+// in the path, what readWrite reads, and the body into a value; nil is no body.
+func (a *api) beginWrite(c *gin.Context, name func(*gin.Context) (string, error), body any) (writing, error) {
+	service, err := name(c)
+	if err != nil {
+		return writing{}, err
+	}
+	w, err := readWrite(c, service)
+	if err == nil && body != nil {
+		err = a.readBody(c, body)
+	}
+	return w, err
+}
+
+// readWrite reads who makes a change, why, and how; service is from the path.
 func readWrite(c *gin.Context, service string) (writing, error) {
 	w := writing{service: service}
 	var err error
@@ -70,23 +84,28 @@ func (a *api) write(c *gin.Context, w writing, change store.ChangeFunc) (stored 
 
 // decide is the change, if the conditions hold.
 func (w writing) decide(before *store.Stored, change store.ChangeFunc) (*routing.Record, error) {
-	if err := w.conditions.check(before); err != nil {
+	etag := ""
+	if before != nil {
+		etag = before.ETag()
+	}
+	if err := w.conditions.check(etag); err != nil {
 		return nil, err
 	}
 	return change(before)
 }
 
 // applied waits until a change is in force everywhere, if that was asked for, and
-// returns how far it got, else nil. The change is stored: what happens here is no
-// error of it.
-func (a *api) applied(c *gin.Context, w writing, stored *store.Stored) *gateways.Progress {
+// returns how far it got, else nil. at is its place, and record the service whose
+// record was changed, "" when it was none. The change is stored: what happens here is
+// no error of it.
+func (a *api) applied(c *gin.Context, w writing, record string, at store.Cursor) *gateways.Progress {
 	if !w.wait {
 		return nil
 	}
-	p, err := a.Gateways.Await(c.Request.Context(), w.service, stored.Cursor(), a.Draining.Begun())
+	p, err := a.Gateways.Await(c.Request.Context(), record, at, a.Draining.Begun())
 	if err != nil {
 		if !errors.Is(err, c.Request.Context().Err()) {
-			a.Log.Warn("how far a change has got is not known", "record", w.service, "error", err)
+			a.Log.Warn("how far a change has got is not known", "service", w.service, "error", err)
 		}
 		return nil
 	}

@@ -31,6 +31,10 @@ func (c Cursor) String() string {
 	return strconv.FormatInt(c.Revision, 10) + "." + c.Nonce
 }
 
+// ETag returns the entity tag of what was changed last there, with its quotation marks,
+// as it stands in the HTTP header: `"42.k3f9"`.
+func (c Cursor) ETag() string { return `"` + c.String() + `"` }
+
 // ParseCursor reads what String wrote; "" is the zero cursor. The error is
 // ErrCursor.
 func ParseCursor(s string) (Cursor, error) {

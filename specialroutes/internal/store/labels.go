@@ -40,8 +40,8 @@ type Labels struct {
 // Cursor returns the place of the last change in the order of all changes.
 func (l *Labels) Cursor() Cursor { return Cursor{Revision: l.Revision, Nonce: l.Nonce} }
 
-// ETag returns the entity tag with its quotation marks, as that of a Stored.
-func (l *Labels) ETag() string { return `"` + l.Cursor().String() + `"` }
+// ETag returns the entity tag; see Cursor.ETag.
+func (l *Labels) ETag() string { return l.Cursor().ETag() }
 
 // Ended says whether the labels no longer hold at a moment.
 func (l *Labels) Ended(now time.Time) bool { return !l.Ends.After(now) }

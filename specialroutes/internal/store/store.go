@@ -63,9 +63,8 @@ type Stored struct {
 // Cursor returns the place of the record's last change in the order of changes.
 func (s *Stored) Cursor() Cursor { return Cursor{Revision: s.Revision, Nonce: s.Nonce} }
 
-// ETag returns the record's entity tag with its quotation marks, as it stands in
-// the HTTP header: `"42.k3f9"`.
-func (s *Stored) ETag() string { return `"` + s.Cursor().String() + `"` }
+// ETag returns the record's entity tag; see Cursor.ETag.
+func (s *Stored) ETag() string { return s.Cursor().ETag() }
 
 // Author says who makes a change, and why. Both are kept in history as they are.
 type Author struct {
