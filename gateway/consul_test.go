@@ -89,6 +89,34 @@ func TestInstancesComeFromConsul(t *testing.T) {
 	eventually(t, "the other service is followed no more", func() bool { return len(g.instances(t).Services) == 1 })
 }
 
+// A record whose services Consul has not told of yet would fail every call: it waits
+// for them, but not for long.
+func TestARecordThatNamesAnotherServiceCostsNoCall(t *testing.T) {
+	t.Parallel()
+	feed, fake := recordstest.NewFeed(t), consultest.NewServer(t)
+	s := upstream(t, "ORG")
+	fake.Set("org", entry(t, "org-1", s))
+	g := start(t, inConsul(feed.URL, fake.URL)).open(t)
+	for i := range 5 {
+		name := fmt.Sprintf("org-%d", i)
+		fake.Set(name, entry(t, name+"-1", s))
+		feed.Put("org", fmt.Sprintf(`{"service":"org","active":true,"default":"v%d","variants":[{"name":"v%d","weight":1,"service":%q}]}`, i, i, name))
+		eventually(t, "the record is in force", func() bool {
+			status, h, body := get(t, g.data+"/api/org/x")
+			if status != http.StatusOK {
+				t.Fatalf("record %d: %d %s", i, status, body)
+			}
+			return h.Get("X-Route-Variant") == fmt.Sprintf("v%d", i)
+		})
+	}
+	fake.Instead(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
+	feed.Put("org", `{"service":"org","active":true,"default":"away","variants":[{"name":"away","weight":1,"service":"org-away"}]}`)
+	eventually(t, "a record is in force though Consul does not answer", func() bool {
+		_, h, _ := get(t, g.data+"/api/org/x")
+		return h.Get("X-Route-Variant") == "away"
+	})
+}
+
 func TestConsulThatComesBackEmptyCostsNoCallAndDeadInstancesGo(t *testing.T) {
 	t.Parallel()
 	feed, fake := recordstest.NewFeed(t), consultest.NewServer(t)

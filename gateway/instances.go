@@ -41,6 +41,9 @@ type listing struct {
 	registry.Registry
 	follow []background
 	keeper records.InstanceKeeper // nil: there is nothing to keep
+
+	// prepare has the instances at hand that records are about to need. Nil: they are.
+	prepare func(ctx context.Context, next *records.Snapshot)
 }
 
 // newListing returns the registry that the settings name, with what operators have
@@ -64,7 +67,10 @@ func newListing(c *config.Config, store *records.Store, changed func(), log *slo
 	if err != nil {
 		return listing{}, err
 	}
-	return listing{overlaid(r), []background{r.Run, followVariants(r, store, table)}, keeper{r, log}}, nil
+	v := &variants{registry: r, store: store, table: table}
+	return listing{
+		Registry: overlaid(r), follow: []background{r.Run, v.run}, keeper: keeper{r, log}, prepare: v.prepare,
+	}, nil
 }
 
 // keeper keeps the instances that Consul has listed in the file of records.
@@ -96,31 +102,94 @@ func (k keeper) Restore(text []byte) error {
 	return nil
 }
 
-// lookInterval is how often it is looked whether the records are others. A look is
-// one load of a pointer.
-const lookInterval = 100 * time.Millisecond
+const (
+	// lookInterval is how often it is looked whether the records are others. A look is
+	// one load of a pointer.
+	lookInterval = 100 * time.Millisecond
 
-// followVariants keeps the registry told of the services that variants name.
-func followVariants(r *consul.Registry, store *records.Store, table []string) background {
-	return func(ctx context.Context) error {
-		ticker := time.NewTicker(lookInterval)
-		defer ticker.Stop()
-		var seen *records.Snapshot
-		var followed []string
-		for {
-			if s := store.Load(); s != seen {
-				seen = s
-				if wanted := variantServices(s, table); !slices.Equal(wanted, followed) {
-					r.Follow(wanted)
-					followed = wanted
-				}
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-ticker.C:
-			}
+	// prepareLimit bounds how long records wait for Consul to tell of services that they
+	// name for the first time: a record that is in force before fails every call.
+	prepareLimit = time.Second
+
+	// prepareInterval is how often it is looked whether Consul has told.
+	prepareInterval = 5 * time.Millisecond
+)
+
+// variants keeps the registry told of the services that the variants of the table's
+// records name.
+type variants struct {
+	registry *consul.Registry
+	store    *records.Store
+	table    []string
+
+	mu       sync.Mutex
+	seen     *records.Snapshot // those in force when it was last looked
+	next     *records.Snapshot // those that are about to be; nil: none are
+	followed []string          // in order
+}
+
+// run follows what the records in force name, until ctx ends.
+func (v *variants) run(ctx context.Context) error {
+	ticker := time.NewTicker(lookInterval)
+	defer ticker.Stop()
+	for {
+		v.look()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
 		}
+	}
+}
+
+// prepare follows what the next records name, beside what those in force do, and
+// waits for the first answers.
+func (v *variants) prepare(ctx context.Context, next *records.Snapshot) {
+	wanted := variantServices(next, v.table)
+	missing := func() bool {
+		return slices.ContainsFunc(wanted, func(service string) bool { return !v.registry.Answered(service) })
+	}
+	if !missing() {
+		return
+	}
+	v.mu.Lock()
+	v.seen, v.next = nil, next
+	v.mu.Unlock()
+	v.look()
+	ctx, cancel := context.WithTimeout(ctx, prepareLimit)
+	defer cancel()
+	ticker := time.NewTicker(prepareInterval)
+	defer ticker.Stop()
+	for missing() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// look tells the registry of the services unless it knows.
+func (v *variants) look() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.store.Load()
+	if s == v.seen {
+		return
+	}
+	v.seen = s
+	wanted := variantServices(s, v.table)
+	if s == v.next {
+		v.next = nil
+	}
+	if v.next != nil {
+		wanted = append(wanted, variantServices(v.next, v.table)...)
+		slices.Sort(wanted)
+		wanted = slices.Compact(wanted)
+	}
+	if !slices.Equal(wanted, v.followed) {
+		v.registry.Follow(wanted)
+		v.followed = wanted
 	}
 }
 

@@ -69,7 +69,7 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 	e.follower, err = records.NewFollower(records.Options{
 		URLs: c.Records.URLs, TokenFile: c.Records.TokenFile, CAFile: c.Records.CAFile, File: c.Records.File,
 		GatewayID: c.ID, Version: version, AllowLinkLocal: c.Upstream.AllowLinkLocal,
-		Instances: instances.keeper, Log: log,
+		Instances: instances.keeper, Prepare: instances.prepare, Log: log,
 	}, e.store)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,10 @@ type Options struct {
 	File           string   // keeps the last good records; "" is none
 	AllowLinkLocal bool     // permits endpoints that are refused otherwise
 
+	// Prepare is called with the records that are about to be in force and returns when
+	// what they need is there, soon in any case. Nil needs nothing.
+	Prepare func(ctx context.Context, next *Snapshot)
+
 	// Instances are kept in the file beside the records. Nil keeps none.
 	Instances InstanceKeeper
 
@@ -252,7 +256,7 @@ func (f *Follower) round(ctx context.Context) time.Duration {
 	news := e.Full || e.Cursor != before.Cursor() ||
 		len(e.Records)+len(e.Deleted)+len(e.InstanceLabels)+len(e.InstanceLabelsDeleted) > 0
 	if news {
-		f.change(before, e)
+		f.change(ctx, before, e)
 	} else {
 		f.publish(before, SourceLive, f.o.Now())
 	}
@@ -312,10 +316,13 @@ func (f *Follower) backoff(n int) time.Duration {
 }
 
 // change puts the records of e in force.
-func (f *Follower) change(before *Snapshot, e *envelope) {
+func (f *Follower) change(ctx context.Context, before *Snapshot, e *envelope) {
 	s := f.compiler.apply(before, e, f.o.Now())
 	f.logChange(before, s, e)
 	f.logSetAside(before, s)
+	if f.o.Prepare != nil {
+		f.o.Prepare(ctx, s)
+	}
 	f.publish(s, SourceLive, f.o.Now())
 	f.status.changed(e.Full)
 }
