@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"specialroutes.example/gateway/internal/balance"
 	"specialroutes.example/gateway/internal/filter"
 )
 
@@ -40,7 +41,9 @@ func (d *direct) close() { d.links.close() }
 // the client. It returns nil when the answer went out whole. Else it returns why
 // not: a *filter.Refusal or an error of the table of refusals. Where nothing was
 // begun, the caller answers by that; where something was, the caller must break the
-// client's connection, so that the part is not taken for the whole.
+// client's connection, so that the part is not taken for the whole. errAside says
+// that the target in ex.Pick, which may be another than before, is not for this
+// engine: it is still held, and nothing was begun.
 func (d *direct) carry(cl *client, ex *filter.Exchange, body []byte, rep *reply) error {
 	d.budget.active.Add(1)
 	defer d.budget.active.Add(-1)
@@ -48,6 +51,9 @@ func (d *direct) carry(cl *client, ex *filter.Exchange, body []byte, rep *reply)
 	c.begin(cl, ex, body, rep)
 	defer c.end()
 	for {
+		if c.aside = !speaksHTTP1(&ex.Pick.Target); c.aside {
+			return errAside
+		}
 		err := c.attempt()
 		if err == nil {
 			return c.answer()
@@ -58,6 +64,12 @@ func (d *direct) carry(cl *client, ex *filter.Exchange, body []byte, rep *reply)
 		ex.Entry.Retries++
 	}
 }
+
+// errAside says that a target speaks something else than HTTP/1.1.
+var errAside = errors.New("the target is not for this engine")
+
+// speaksHTTP1 reports whether a target is asked over HTTP/1.1.
+func speaksHTTP1(t *balance.Target) bool { return t.Scheme == "http" || t.Scheme == "https" }
 
 // carriage is one exchange under way. It is used again for others.
 type carriage struct {
@@ -71,6 +83,7 @@ type carriage struct {
 	tries retries
 	start time.Time
 
+	aside    bool  // the exchange goes on elsewhere
 	link     *link // of the attempt; nil between attempts
 	answered bool  // a byte of an answer has come on it
 	spoilt   bool  // it has not taken the whole request
@@ -108,7 +121,9 @@ func (c *carriage) begin(cl *client, ex *filter.Exchange, body []byte, rep *repl
 
 // end releases what the exchange holds.
 func (c *carriage) end() {
-	c.tries.end()
+	if !c.aside {
+		c.tries.end()
+	}
 	c.drop()
 	c.ex.Answer = nil // its memory is used again
 	c.cl, c.ex, c.body, c.rep, c.tries = nil, nil, nil, nil, retries{}
@@ -202,6 +217,9 @@ func (c *carriage) next(err error) error {
 		c.tries.overLimit(err)
 		return err
 	case !c.answered && c.tries.resend(len(c.body) > 0):
+		if !speaksHTTP1(&c.ex.Pick.Target) {
+			break // the second send must not become a first one elsewhere
+		}
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errBadAnswer, err)
