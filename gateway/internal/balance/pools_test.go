@@ -16,6 +16,7 @@ const (
 	down    health = "down"    // its circuit is open
 	probing health = "probing" // its circuit's time is over
 	full    health = "full"    // at the limit of requests in flight
+	probed  health = "probed"  // one request is finding out
 )
 
 // combinations are all states of a pool of n instances.
@@ -24,7 +25,7 @@ func combinations(n int) [][]health {
 	for range n {
 		var next [][]health
 		for _, c := range all {
-			for _, h := range []health{well, down, probing, full} {
+			for _, h := range []health{well, down, probing, full, probed} {
 				next = append(next, append(slices.Clone(c), h))
 			}
 		}
@@ -44,7 +45,7 @@ func poolOf(t *testing.T, states []health, zoneLabel string) *estate {
 	e := newEstate(t, map[string][]registry.Instance{"a": all})
 	e.balancer = New(Options{Now: e.clock.Now, ActiveLimit: 3, ZoneLabel: zoneLabel})
 	for i, state := range states {
-		if state == probing {
+		if state == probing || state == probed {
 			e.trip(all[i].ID)
 		}
 	}
@@ -55,6 +56,8 @@ func poolOf(t *testing.T, states []health, zoneLabel string) *estate {
 			e.trip(all[i].ID)
 		case full:
 			e.busy(all[i].ID, 3)
+		case probed:
+			e.balancer.circuit(circuitKey{"a", all[i].ID}).enter(e.clock.Now())
 		}
 	}
 	return e
@@ -79,7 +82,10 @@ func TestPoolsOfEveryHealth(t *testing.T) {
 func checkPool(t *testing.T, states []health, zoneLabel string) {
 	t.Helper()
 	usable := slices.Contains(states, well) || slices.Contains(states, probing)
+	open := slices.Contains(states, down) || slices.Contains(states, probed)
 	e := poolOf(t, states, zoneLabel)
+	panics := 0
+	e.balancer.options.Panicked = func(string) { panics++ }
 	s := e.asking(ruled(t, "a", lenient("version")), "Version", "1")
 	p := s.Next()
 	if p == nil {
@@ -90,16 +96,22 @@ func checkPool(t *testing.T, states []health, zoneLabel string) {
 		t.Fatal(err)
 	}
 	state := states[at-1]
-	if usable && (state == down || state == full) {
+	if usable && state != well && state != probing {
 		t.Errorf("%v: picked a%d, which is %s", states, at, state)
+	}
+	if (panics == 1) == usable {
+		t.Errorf("%v: told of panic %d times", states, panics)
+	}
+	if slices.Contains(states, full) && !usable && state != full {
+		t.Errorf("%v: picked a%d, which is %s, though one is only full", states, at, state)
 	}
 	_, why := s.GaveWay()
 	switch {
 	case usable && why != "" && why != Zones:
 		t.Errorf("%v: gave way for %q, though an instance is available", states, why)
-	case !usable && slices.Contains(states, down) && why != Tripped:
+	case !usable && open && why != Tripped:
 		t.Errorf("%v: gave way for %q, want tripped", states, why)
-	case !usable && !slices.Contains(states, down) && why != Limit:
+	case !usable && !open && why != Limit:
 		t.Errorf("%v: gave way for %q, want limit", states, why)
 	}
 	p.Release()

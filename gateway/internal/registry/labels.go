@@ -18,6 +18,10 @@ const (
 // instance stays in use: tags are also other programs' business, and a long one of
 // theirs must not take a service away.
 func (i *Instance) keepUsableLabels() {
+	if i.allUsable() {
+		i.Labels = maps.Clone(i.Labels)
+		return
+	}
 	labels := make(map[string]string, len(i.Labels))
 	i.Warnings = slices.Clone(i.Warnings)
 	for _, name := range i.labelsInOrder() {
@@ -38,6 +42,16 @@ func (i *Instance) keepUsableLabels() {
 		_, kept := labels[name]
 		return !kept
 	})
+}
+
+// allUsable reports whether no label is to be left out.
+func (i *Instance) allUsable() bool {
+	for name, value := range i.Labels {
+		if badLabel(name, value) != "" {
+			return false
+		}
+	}
+	return len(i.Labels) <= labelsMost
 }
 
 // labelsInOrder returns the names of all labels, those from the meta first: where

@@ -31,7 +31,7 @@ type SetAside struct {
 func NewSnapshot(services map[string][]Instance) *Snapshot {
 	s := &Snapshot{services: make(map[string][]*Instance, len(services))}
 	for _, name := range slices.Sorted(maps.Keys(services)) {
-		s.addAll(name, services[name])
+		s.addAll(name, services[name], nil)
 	}
 	return s
 }
@@ -42,14 +42,9 @@ func NewSnapshot(services map[string][]Instance) *Snapshot {
 func (s *Snapshot) With(service string, instances []Instance) *Snapshot {
 	next := &Snapshot{services: maps.Clone(s.services), setAside: s.setAsideOfOthers(service)}
 	delete(next.services, service)
-	next.addAll(service, instances)
-	before, after := s.services[service], next.services[service]
-	for n, i := range after {
-		at, found := Find(before, i.ID)
-		if found && before[at].equal(i) {
-			after[n] = before[at]
-		}
-	}
+	before := s.services[service]
+	next.addAll(service, instances, before)
+	after := next.services[service]
 	if slices.Equal(before, after) {
 		if slices.Equal(s.setAside, next.setAside) {
 			return s
@@ -86,7 +81,12 @@ func Find(instances []*Instance, id string) (at int, found bool) {
 
 // equal reports whether nothing differs.
 func (i *Instance) equal(o *Instance) bool {
-	return i.ID == o.ID && i.Service == o.Service && i.Address == o.Address && i.ByName == o.ByName &&
+	return i.Service == o.Service && i.ByName == o.ByName && i.same(o)
+}
+
+// same reports whether nothing differs of what a registry says.
+func (i *Instance) same(o *Instance) bool {
+	return i.ID == o.ID && i.Address == o.Address &&
 		i.Unconfirmed == o.Unconfirmed && maps.Equal(i.Labels, o.Labels) &&
 		slices.Equal(i.FromMeta, o.FromMeta) && slices.Equal(i.Warnings, o.Warnings)
 }
@@ -96,11 +96,12 @@ func (s *Snapshot) setAsideOfOthers(service string) []SetAside {
 	return slices.DeleteFunc(slices.Clone(s.setAside), func(a SetAside) bool { return a.Service == service })
 }
 
-// addAll adds the instances of a service that has none yet.
-func (s *Snapshot) addAll(service string, instances []Instance) {
+// addAll adds the instances of a service that has none yet. Those of before about
+// which nothing has changed stay the same.
+func (s *Snapshot) addAll(service string, instances []Instance, before []*Instance) {
 	seen := make(map[string]bool, len(instances))
-	for _, instance := range instances {
-		s.add(service, instance, seen)
+	for n := range instances {
+		s.add(service, &instances[n], seen, before)
 	}
 	slices.SortFunc(s.services[service], func(a, b *Instance) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortStableFunc(s.setAside, func(a, b SetAside) int {
@@ -109,7 +110,14 @@ func (s *Snapshot) addAll(service string, instances []Instance) {
 }
 
 // add adds one instance, unless it cannot be used. seen holds the IDs so far.
-func (s *Snapshot) add(service string, i Instance, seen map[string]bool) {
+func (s *Snapshot) add(service string, given *Instance, seen map[string]bool, before []*Instance) {
+	at, found := Find(before, given.ID)
+	if found && before[at].same(given) && !seen[given.ID] {
+		seen[given.ID] = true
+		s.services[service] = append(s.services[service], before[at])
+		return
+	}
+	i := *given
 	i.Service = service
 	if i.ID == "" {
 		i.ID = i.Address
@@ -126,6 +134,10 @@ func (s *Snapshot) add(service string, i Instance, seen map[string]bool) {
 	_, notIP := netip.ParseAddr(host)
 	i.ByName = notIP != nil
 	i.keepUsableLabels()
+	if at, found := Find(before, i.ID); found && before[at].equal(&i) {
+		s.services[service] = append(s.services[service], before[at])
+		return
+	}
 	s.services[service] = append(s.services[service], &i)
 }
 
