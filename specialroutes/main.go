@@ -5,10 +5,11 @@
 //	specialroutes migrate      bring the database's schema up to date
 //	specialroutes healthcheck  ask the process that serves whether it lives
 //	specialroutes routes       read and change records by way of a process that serves
+//	specialroutes labels       read and change labels of instances, likewise
 //	specialroutes gateways     show which gateways follow it
 //	specialroutes override     sign a tester's wish for a variant
 //
-// docs/command-line.md tells of the last three.
+// docs/command-line.md tells of the last four.
 package main
 
 import (

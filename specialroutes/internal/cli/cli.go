@@ -1,6 +1,7 @@
 // Package cli is the command line of specialroutes for people and scripts: commands
-// that read and change route records through the REST interface of a process that
-// serves, as openapi.yaml has it, and one that signs overrides. A command asks, says
+// that read and change route records and labels of instances through the REST
+// interface of a process that serves, as openapi.yaml has it, and one that signs
+// overrides. A command asks, says
 // what the answer was, and ends with an exit code that tells how it went.
 package cli
 
@@ -25,10 +26,10 @@ type Program struct {
 	Now     func() time.Time
 }
 
-// Commands returns the commands routes, gateways and override. Their errors have an
+// Commands returns the commands routes, labels, gateways and override. Their errors have an
 // exit code (service.ExitError) where it is another one than 1.
 func (p *Program) Commands() []*cobra.Command {
-	return []*cobra.Command{p.routesCommand(), p.gatewaysCommand(), p.overrideCommand()}
+	return []*cobra.Command{p.routesCommand(), p.labelsCommand(), p.gatewaysCommand(), p.overrideCommand()}
 }
 
 // command makes a command that takes from least to most arguments.

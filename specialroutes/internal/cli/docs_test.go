@@ -42,6 +42,7 @@ func TestTheDocumentationNamesTheFlags(t *testing.T) {
 	for _, line := range []string{
 		"routes", "routes list", "routes get", "routes put", "routes delete", "routes weights", "routes active",
 		"routes history", "routes rollback", "routes explain", "gateways", "override",
+		"labels", "labels list", "labels get", "labels set", "labels clear", "labels history",
 	} {
 		help := command{t: t}.run(append(strings.Fields(line), "--help")...).expect(t, 0)
 		for _, name := range flag.FindAllString(help.stdout, -1) {

@@ -26,7 +26,7 @@ type dryRun struct {
 	Warnings []string `json:"warnings"`
 }
 
-func (r *routes) printDryRun(a *answer) error {
+func (r *remote) printDryRun(a *answer) error {
 	var would dryRun
 	if err := decode(a, &would); err != nil {
 		return err
@@ -49,20 +49,29 @@ func (r *routes) printDryRun(a *answer) error {
 			return err
 		}
 	}
-	fmt.Fprintf(r.Stdout, "\nof %d keys of a sample %d would move\n", would.Moves.Sample, would.Moves.Moved)
-	if len(would.Moves.Between) > 0 {
-		rows := [][]string{{"FROM", "TO", "KEYS"}}
-		for _, m := range would.Moves.Between {
-			rows = append(rows, []string{m.From, m.To, number(m.Keys)})
-		}
-		if err := table(r.Stdout, rows); err != nil {
-			return err
-		}
+	if err := r.printMoves(&would); err != nil {
+		return err
 	}
 	for _, warning := range would.Warnings {
 		r.warn(would.Service + ": " + warning)
 	}
 	return nil
+}
+
+// printMoves says what a change of a record would do to a sample of keys.
+func (r *remote) printMoves(would *dryRun) error {
+	if would.Moves.Sample == 0 { // not a record
+		return nil
+	}
+	fmt.Fprintf(r.Stdout, "\nof %d keys of a sample %d would move\n", would.Moves.Sample, would.Moves.Moved)
+	if len(would.Moves.Between) == 0 {
+		return nil
+	}
+	rows := [][]string{{"FROM", "TO", "KEYS"}}
+	for _, m := range would.Moves.Between {
+		rows = append(rows, []string{m.From, m.To, number(m.Keys)})
+	}
+	return table(r.Stdout, rows)
 }
 
 // short cuts what would make the table too wide; --output json has all of it.

@@ -25,9 +25,9 @@ func ExitCodes() []string {
 		exitOK:          "done",
 		exitFailed:      "failed: a fault of the server, a file that cannot be read, an answer that cannot be understood, an interrupt",
 		exitUsage:       "the command line is wrong; nothing was sent",
-		exitNotFound:    "there is no record of that service",
+		exitNotFound:    "there is no record of that service, or nothing is said about the labels of that instance",
 		exitRefused:     "refused: the record or the request is invalid, or the token does not allow it; asking again will not help",
-		exitConflict:    "the record is not in the state that was asked for: `--if-match`, `--if-none-match`, or a record that cannot be used",
+		exitConflict:    "what is stored is not in the state that was asked for: `--if-match`, `--if-none-match`, or it cannot be used",
 		exitUnavailable: "specialroutes or its database cannot be reached; asking again may help",
 		exitNotApplied:  "written, but with `--wait` not in force on every gateway",
 	}

@@ -48,7 +48,7 @@ type explanation struct {
 	} `json:"steps"`
 }
 
-func (r *routes) explainCommand() *cobra.Command {
+func (r *remote) explainCommand() *cobra.Command {
 	var q question
 	var headers []string
 	var file string
@@ -113,7 +113,7 @@ func (q *request) complete(headers []string) error {
 	return nil
 }
 
-func (r *routes) printExplanation(a *answer, name string) error {
+func (r *remote) printExplanation(a *answer, name string) error {
 	var e explanation
 	if err := decode(a, &e); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"specialroutes.example/services/routing"
 )
 
-func (r *routes) getCommand() *cobra.Command {
+func (r *remote) getCommand() *cobra.Command {
 	var etag bool
 	cmd := r.command("get SERVICE", "Show a record", 1, 1, func(cmd *cobra.Command, args []string) error {
 		a, err := r.ask(cmd, get(pathOf(args[0]), nil))
@@ -38,7 +38,7 @@ first, then for the record, and put it with --if-match.`
 	return cmd
 }
 
-func (r *routes) printRecord(record *routing.Record, etag string) error {
+func (r *remote) printRecord(record *routing.Record, etag string) error {
 	rows := [][]string{{"service", record.Service}, {"state", state(record)}, {"etag", etag}}
 	for _, row := range [][]string{
 		{"sticky", stickyOf(record)}, {"onUnavailable", text(record.OnUnavailable)},

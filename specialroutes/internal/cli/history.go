@@ -27,10 +27,19 @@ type historyPage struct {
 // stdHistory is how many changes are shown when nothing is said.
 const stdHistory = 20
 
-func (r *routes) historyCommand() *cobra.Command {
+func (r *remote) historyCommand() *cobra.Command {
+	cmd := r.historyOf("history SERVICE", "Show who changed a record, when and why", func(service string) (string, error) {
+		return pathOf(service, "history"), nil
+	})
+	cmd.Long = "Show who changed a record, when and why, newest first. With --output json also from what\nand to what."
+	return cmd
+}
+
+// historyOf makes a command that shows the history at the path of its argument.
+func (r *remote) historyOf(use, short string, path func(argument string) (string, error)) *cobra.Command {
 	var limit int
 	var before int64
-	cmd := r.command("history SERVICE", "Show who changed a record, when and why", 1, 1, func(cmd *cobra.Command, args []string) error {
+	cmd := r.command(use, short, 1, 1, func(cmd *cobra.Command, args []string) error {
 		query := url.Values{"limit": {number(limit)}}
 		if cmd.Flags().Changed("before") {
 			query.Set("before", number(before))
@@ -38,7 +47,11 @@ func (r *routes) historyCommand() *cobra.Command {
 		if limit < 1 || before < 0 {
 			return usage(errors.New("--limit and --before: want numbers from 1"))
 		}
-		a, err := r.ask(cmd, get(pathOf(args[0], "history"), query))
+		at, err := path(args[0])
+		if err != nil {
+			return usage(err)
+		}
+		a, err := r.ask(cmd, get(at, query))
 		if err != nil {
 			return err
 		}
@@ -47,13 +60,12 @@ func (r *routes) historyCommand() *cobra.Command {
 		}
 		return r.printHistory(a)
 	})
-	cmd.Long = "Show who changed a record, when and why, newest first. With --output json also from what\nand to what."
 	cmd.Flags().IntVar(&limit, "limit", stdHistory, "how `many` changes, at most 1000")
 	cmd.Flags().Int64Var(&before, "before", 0, "only changes before this `revision`")
 	return cmd
 }
 
-func (r *routes) printHistory(a *answer) error {
+func (r *remote) printHistory(a *answer) error {
 	var page historyPage
 	if err := decode(a, &page); err != nil {
 		return err

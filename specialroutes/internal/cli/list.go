@@ -28,35 +28,44 @@ type routeEntry struct {
 	Warnings []string        `json:"warnings"`
 }
 
-func (r *routes) listCommand() *cobra.Command {
+func (r *remote) listCommand() *cobra.Command {
 	return r.command("list", "List all records", 0, 0, func(cmd *cobra.Command, _ []string) error {
-		c, err := r.open(&r.connection)
+		all := routePage{Routes: []json.RawMessage{}}
+		err := r.pages(cmd, "/v1/routes", url.Values{}, func(a *answer) (next string, err error) {
+			var page routePage
+			err = decode(a, &page)
+			all.Routes = append(all.Routes, page.Routes...)
+			return page.Next, err
+		})
 		if err != nil {
 			return err
 		}
-		all := routePage{Routes: []json.RawMessage{}}
-		for next := ""; ; {
-			query := url.Values{"limit": {number(pageSize)}}
-			if next != "" {
-				query.Set("after", next)
-			}
-			a, err := c.do(cmd.Context(), get("/v1/routes", query))
-			if err != nil {
-				return err
-			}
-			var page routePage
-			if err := decode(a, &page); err != nil {
-				return err
-			}
-			all.Routes = append(all.Routes, page.Routes...)
-			if next = page.Next; next == "" {
-				return r.printList(all)
-			}
-		}
+		return r.printList(all)
 	})
 }
 
-func (r *routes) printList(all routePage) error {
+// pages asks for one page of a list after the other. read takes each and returns
+// where the next one begins, "" after the last.
+func (r *remote) pages(cmd *cobra.Command, path string, query url.Values, read func(*answer) (next string, err error)) error {
+	c, err := r.open(&r.connection)
+	if err != nil {
+		return err
+	}
+	query.Set("limit", number(pageSize))
+	for {
+		a, err := c.do(cmd.Context(), get(path, query))
+		if err != nil {
+			return err
+		}
+		next, err := read(a)
+		if err != nil || next == "" {
+			return err
+		}
+		query.Set("after", next)
+	}
+}
+
+func (r *remote) printList(all routePage) error {
 	if r.form == outputJSON {
 		document, err := json.Marshal(all)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"specialroutes.example/services/service"
 )
 
-// writing is what every command that changes a record can be told.
+// writing is what every command that changes something can be told.
 type writing struct {
 	ifMatch, ifNoneMatch string
 	why                  string
@@ -47,8 +47,8 @@ func (w *wait) Type() string   { return "what" }
 // bind adds the flags of a command that changes a record.
 func (w *writing) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&w.ifMatch, "if-match", "", "change the record only if it has this `ETag`; * is any record")
-	f.StringVar(&w.ifNoneMatch, "if-none-match", "", "change the record only if it has not this `ETag`; * creates only")
+	f.StringVar(&w.ifMatch, "if-match", "", "make the change only if what is stored has this `ETag`; * is anything")
+	f.StringVar(&w.ifNoneMatch, "if-none-match", "", "make the change only if what is stored has not this `ETag`; * creates only")
 	f.StringVar(&w.why, "why", "", "the `reason`, which history keeps")
 	f.BoolVar(&w.dryRun, "dry-run", false, "change nothing and show what would change")
 	f.Var(&w.wait, "wait", "wait until the gateways have the change in force, and say which have not")
@@ -95,8 +95,8 @@ func (w *writing) query() (url.Values, error) {
 	return q, nil
 }
 
-// change makes a change of a record and prints what became of it.
-func (r *routes) change(cmd *cobra.Command, w *writing, method, path string, document any) error {
+// change makes a change and prints what became of it.
+func (r *remote) change(cmd *cobra.Command, w *writing, method, path string, document any) error {
 	query, err := w.query()
 	if err != nil {
 		return err
@@ -124,8 +124,10 @@ func (r *routes) change(cmd *cobra.Command, w *writing, method, path string, doc
 // written is the answer to a change, as far as it is shown.
 type written struct {
 	Service  string          `json:"service"`
+	ID       string          `json:"id"` // of an instance, "" where a record was changed
 	Revision int64           `json:"revision"`
 	Record   json.RawMessage `json:"record"`
+	Labels   json.RawMessage `json:"labels"`
 	Warnings []string        `json:"warnings"`
 	Applied  *applied        `json:"applied"`
 }
@@ -138,7 +140,7 @@ type applied struct {
 	SetAside []string `json:"setAside"`
 }
 
-func (r *routes) printWritten(a *answer, w *writing) error {
+func (r *remote) printWritten(a *answer, w *writing) error {
 	var done written
 	if err := decode(a, &done); err != nil {
 		return err
@@ -156,15 +158,19 @@ func (r *routes) printWritten(a *answer, w *writing) error {
 	return done.Applied.err()
 }
 
-func (r *routes) tellWritten(a *answer, done *written) {
+func (r *remote) tellWritten(a *answer, done *written) {
 	what := "changed"
 	switch {
 	case a.status == http.StatusCreated:
 		what = "created"
-	case string(done.Record) == "null":
+	case isNull(done.Record) && isNull(done.Labels):
 		what = "deleted"
 	}
-	fmt.Fprintf(r.Stdout, "%s: %s, revision %d", printable(done.Service), what, done.Revision)
+	name := done.Service
+	if done.ID != "" {
+		name += "/" + done.ID
+	}
+	fmt.Fprintf(r.Stdout, "%s: %s, revision %d", printable(name), what, done.Revision)
 	if a.etag != "" {
 		fmt.Fprintf(r.Stdout, ", ETag %s", printable(a.etag))
 	}
@@ -201,7 +207,7 @@ func (p *applied) err() error {
 	return &service.ExitError{Code: exitNotApplied, Err: errors.New("written, but " + text)}
 }
 
-func (r *routes) putCommand() *cobra.Command {
+func (r *remote) putCommand() *cobra.Command {
 	w := new(writing)
 	cmd := r.command("put SERVICE [FILE]", "Create or replace a record", 1, 2, func(cmd *cobra.Command, args []string) error {
 		document, err := r.readDocument(append(args, "-")[1])
@@ -238,7 +244,7 @@ func (p *Program) readDocument(file string) ([]byte, error) {
 	return data, nil
 }
 
-func (r *routes) deleteCommand() *cobra.Command {
+func (r *remote) deleteCommand() *cobra.Command {
 	w := new(writing)
 	cmd := r.command("delete SERVICE", "Delete a record; its history stays", 1, 1, func(cmd *cobra.Command, args []string) error {
 		return r.change(cmd, w, http.MethodDelete, pathOf(args[0]), nil)
@@ -247,7 +253,7 @@ func (r *routes) deleteCommand() *cobra.Command {
 	return cmd
 }
 
-func (r *routes) weightsCommand() *cobra.Command {
+func (r *remote) weightsCommand() *cobra.Command {
 	w := new(writing)
 	cmd := r.command("weights SERVICE VARIANT=WEIGHT...", "Change the weights of a record's variants, and nothing else", 2, 1+manyVariants,
 		func(cmd *cobra.Command, args []string) error {
@@ -283,7 +289,7 @@ func parseWeights(args []string) (map[string]int64, error) {
 	return weights, nil
 }
 
-func (r *routes) activeCommand() *cobra.Command {
+func (r *remote) activeCommand() *cobra.Command {
 	w := new(writing)
 	cmd := r.command("active SERVICE true|false", "Switch a record on or off, and nothing else", 2, 2,
 		func(cmd *cobra.Command, args []string) error {
@@ -297,7 +303,7 @@ func (r *routes) activeCommand() *cobra.Command {
 	return cmd
 }
 
-func (r *routes) rollbackCommand() *cobra.Command {
+func (r *remote) rollbackCommand() *cobra.Command {
 	w := new(writing)
 	cmd := r.command("rollback SERVICE REVISION", "Put back what a revision of the record was", 2, 2,
 		func(cmd *cobra.Command, args []string) error {
