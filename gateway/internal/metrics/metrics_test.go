@@ -301,3 +301,68 @@ func BenchmarkObserve(b *testing.B) {
 		r.Observe(e)
 	}
 }
+
+// A team that renames its variants for ever must not end in "other".
+func TestVariantsThatAreGoneMakeRoomForNewOnes(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	r := NewRequests(reg, []string{"org"})
+	inForce := []string{"old", "v-0"}
+	r.VariantsFrom(func(service string) []string { return inForce })
+	count := func(variant string) {
+		r.Observe(&accesslog.Entry{Service: "org", Variant: variant, Status: 200, Fallback: "wanted=" + variant + "; reason=zones"})
+	}
+	for n := range 1000 {
+		inForce[1] = fmt.Sprintf("v-%d", n)
+		count("old")
+		count(inForce[1])
+		count(fmt.Sprintf("never-%d", n)) // of no record; it may have a name while there is room
+	}
+	got := samples(t, reg)
+	if got["gateway_requests_total{class=2xx,service=org,variant=old}"] != 1000 || got["gateway_requests_total{class=2xx,service=org,variant=v-999}"] != 1 {
+		t.Errorf("variants in force are not counted by name: %v", got)
+	}
+	if got["gateway_fallbacks_total{reason=zones,service=org,wanted=v-999}"] != 1 {
+		t.Errorf("fallbacks are not counted by name and reason: %v", got)
+	}
+	series := 0
+	for name := range got {
+		if strings.HasPrefix(name, "gateway_requests_total{") {
+			series++
+		}
+	}
+	if series > mostVariants+1 || len(*r.cells.Load()) > mostVariants {
+		t.Errorf("%d series and %d cells, want at most %d", series, len(*r.cells.Load()), mostVariants)
+	}
+}
+
+func TestInstancesAreCountedByTheirCircuits(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	r := static.New(map[string][]config.Instance{
+		"org": {{ID: "1", Address: "h:1"}, {ID: "2", Address: "h:2"}, {ID: "3", Address: "h:3"}, {ID: "bad", Address: "h:0"}},
+		"lic": {{ID: "open", Address: "h:1"}},
+	})
+	states := map[string]string{"1": balance.CircuitClosed, "2": balance.CircuitOpen, "3": balance.CircuitHalfOpen, "open": balance.CircuitOpen}
+	CollectInstances(reg, Instances{r, func(_, id string) balance.Health { return balance.Health{Circuit: states[id]} }, time.Now})
+	panics := NewPanics(reg)
+	panics("lic")
+	panics("lic")
+	got := samples(t, reg)
+	for name, want := range map[string]float64{
+		"gateway_instances{circuit=closed,service=org}":    1,
+		"gateway_instances{circuit=open,service=org}":      1,
+		"gateway_instances{circuit=half-open,service=org}": 1,
+		"gateway_instances{circuit=closed,service=lic}":    0,
+		"gateway_instances{circuit=open,service=lic}":      1,
+		"gateway_instances_unconfirmed{service=org}":       0,
+		"gateway_instances_set_aside{}":                    1,
+		"gateway_service_panic{service=org}":               0,
+		"gateway_service_panic{service=lic}":               1,
+		"gateway_panics_total{service=lic}":                2,
+	} {
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s = %v (%v), want %v", name, v, ok, want)
+		}
+	}
+}
