@@ -132,3 +132,16 @@ func (a answer) is(t *testing.T, status int, body string) {
 		t.Fatalf("answer = %d %q (%v), want %d %q", a.StatusCode, a.body, a.err, status, body)
 	}
 }
+
+// within waits for something that should happen at once, and ends the test with a
+// sentence when it does not.
+func within[T any](t *testing.T, c <-chan T, sentence string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(soon):
+		t.Fatal(sentence)
+		panic("unreachable")
+	}
+}

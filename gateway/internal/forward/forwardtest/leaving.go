@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -13,9 +15,63 @@ import (
 func (s *suite) testLeavingClients(t *testing.T) {
 	t.Run("before the answer", func(t *testing.T) { s.leave(t, head("GET", "/wait"), 0) })
 	t.Run("in mid-answer", func(t *testing.T) { s.leave(t, head("GET", "/stream"), 1) })
-	t.Run("in mid-body", func(t *testing.T) { s.leave(t, head("POST", "/read", "Content-Length: 100")+"x", 0) })
+	t.Run("in mid-body", func(t *testing.T) { s.leave(t, head("POST", "/read", "Content-Length: 100000")+"x", 0) })
 	t.Run("in a chunk", func(t *testing.T) { s.leave(t, head("POST", "/read", "Transfer-Encoding: chunked")+"9\r\nx", 0) })
-	t.Run("with a reset", func(t *testing.T) { s.leave(t, head("POST", "/read", "Content-Length: 100")+"x", -1) })
+	t.Run("with a reset", func(t *testing.T) { s.leave(t, head("POST", "/read", "Content-Length: 100000")+"x", -1) })
+	t.Run("in a short body", s.testLeaveShortBody)
+	t.Run("is not counted against the instance", s.testLeaversCostNothing)
+}
+
+// A short body that does not come to its end is no request that an upstream could
+// take for whole, whether or not it is told of it at all.
+func (s *suite) testLeaveShortBody(t *testing.T) {
+	var whole atomic.Int64
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		echo(w, r)
+		whole.Add(1)
+	})
+	for _, body := range []string{"Content-Length: 100\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "Content-Length: 1\r\n\r\n"} {
+		for _, reset := range []bool{false, true} {
+			g := s.gateway(t, setup{instances: []string{up.address()}})
+			c := g.dial(t)
+			c.send(strings.TrimSuffix(head("POST", "/x"), "\r\n") + body)
+			if reset {
+				_ = c.Conn.(*net.TCPConn).SetLinger(0)
+			}
+			_ = c.Close()
+			if e := g.entries.only(t); e.Status != 499 || e.Code != "" || e.Retries != 0 || e.Fallback != "" {
+				t.Errorf("%q, reset %v: logged %d %q, %d retries, fallback %q; want 499", body, reset, e.Status, e.Code, e.Retries, e.Fallback)
+			}
+		}
+	}
+	if n := whole.Load(); n != 0 {
+		t.Errorf("the upstream took %d requests for whole", n)
+	}
+}
+
+// Ten clients leave one after the other, more than a circuit would stand.
+func (s *suite) testLeaversCostNothing(t *testing.T) {
+	began := make(chan struct{}, 16)
+	up := newUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			began <- struct{}{}
+			<-r.Context().Done()
+		}
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}})
+	for i := range 10 {
+		c := g.dial(t)
+		c.send(head("GET", "/wait"))
+		within(t, began, "the request does not arrive")
+		_ = c.Close()
+		if e := g.entries.wait(t, i+1)[i]; e.Status != 499 {
+			t.Fatalf("logged %d, want 499", e.Status)
+		}
+	}
+	g.get(t, "/x").is(t, 200, "")
+	if e := g.entries.wait(t, 11)[10]; e.Fallback != "" || e.Retries != 0 || e.Instance != "i1" {
+		t.Errorf("fallback %q after %d retries: the instance paid for clients that left", e.Fallback, e.Retries)
+	}
 }
 
 // leave sends a request, waits until the upstream has it, reads so many heads of
@@ -41,7 +97,7 @@ func (s *suite) leave(t *testing.T, request string, answers int) {
 	g := s.gateway(t, setup{instances: []string{up.address()}})
 	c := g.dial(t)
 	c.send(request)
-	<-began
+	within(t, began, "the request does not arrive")
 	if answers > 0 {
 		if res, err := http.ReadResponse(c.r, nil); err != nil || res.StatusCode != 200 {
 			t.Fatalf("no answer: %v", err)
@@ -52,7 +108,7 @@ func (s *suite) leave(t *testing.T, request string, answers int) {
 	}
 	left := time.Now()
 	_ = c.Close()
-	<-noticed
+	within(t, noticed, "the upstream does not notice")
 	if took := time.Since(left); took > time.Second {
 		t.Errorf("the upstream noticed after %v", took)
 	}

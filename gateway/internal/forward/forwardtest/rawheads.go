@@ -252,16 +252,12 @@ func (s *suite) testLeavePipelined(t *testing.T) {
 			g := s.gateway(t, setup{instances: []string{up.address()}})
 			c := g.dial(t)
 			c.send(head("GET", "/wait") + head("GET", "/next") + head("GET", "/last"))
-			<-began
+			within(t, began, "the request does not arrive")
 			left := time.Now()
 			if err := leave(c.Conn.(*net.TCPConn)); err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case <-noticed:
-			case <-time.After(soon):
-				t.Fatal("the upstream does not notice")
-			}
+			within(t, noticed, "the upstream does not notice")
 			if took := time.Since(left); took > time.Second {
 				t.Errorf("the upstream noticed after %v", took)
 			}
