@@ -15,7 +15,7 @@ type Explanation struct {
 
 // Step is one step of a decision: what was tried, how it ended and why.
 type Step struct {
-	Step   string `json:"step"`           // record, active, override, rule, sticky or draw
+	Step   string `json:"step"`           // request, record, active, override, rule, sticky or draw
 	Rule   string `json:"rule,omitempty"` // the rule's name, when the step is one
 	Result string `json:"result"`         // StepTaken or StepPassed
 	Why    string `json:"why"`            // a plain sentence
@@ -28,6 +28,7 @@ const (
 )
 
 const (
+	stepRequest  = "request"
 	stepRecord   = "record"
 	stepActive   = "active"
 	stepOverride = "override"
@@ -42,6 +43,15 @@ func (rt *Route) Explain(req *Request, draw func(sum int64) int64) Explanation {
 	var tr trace
 	d := rt.decide(req, draw, &tr)
 	return Explanation{Decision: d, Variant: rt.Variant(d.Variant).Name, Reason: d.Reason(), Steps: tr.steps}
+}
+
+// ExplainRefused is the explanation of a request that the gateway refuses: no variant,
+// and the reason "refused".
+func ExplainRefused(r *Refused) Explanation {
+	return Explanation{Reason: "refused", Steps: []Step{{
+		Step: stepRequest, Result: StepTaken,
+		Why: fmt.Sprintf("the gateway answers %d (%s): %s", r.Status, r.Code, r.Detail),
+	}}}
 }
 
 // trace collects the steps of a decision. All methods may be called on a nil

@@ -7,6 +7,8 @@ package rawpath
 import (
 	"errors"
 	"strings"
+
+	"specialroutes.example/services/routing"
 )
 
 // Target is a request-target in its parts, each as the client sent it.
@@ -21,12 +23,12 @@ type Target struct {
 var (
 	ErrForm      = errors.New("the request-target is neither a path nor an absolute http URL")
 	ErrAsterisk  = errors.New("the request-target * names no resource")
-	ErrTriplet   = errors.New("the path holds a percent sign that two hexadecimal digits do not follow")
-	ErrByte      = errors.New("the path holds a byte outside visible ASCII")
-	ErrFragment  = errors.New("the path holds a #; a fragment is not part of a request-target")
-	ErrBackslash = errors.New(`the path holds a \, plain or as %5C`)
-	ErrNUL       = errors.New("the path holds %00")
-	ErrDots      = errors.New("the path holds the segment . or .. somewhere")
+	ErrTriplet   = routing.ErrTriplet
+	ErrByte      = routing.ErrByte
+	ErrFragment  = routing.ErrFragment
+	ErrBackslash = routing.ErrBackslash
+	ErrNUL       = routing.ErrNUL
+	ErrDots      = routing.ErrDots
 )
 
 // Parse takes the request-target uri apart, which is the second word of the

@@ -35,8 +35,9 @@ type explanation struct {
 	Service  string `json:"service"`
 	Revision int64  `json:"revision,omitzero"`
 	routing.Explanation
-	NeedsKey bool   `json:"needsKey,omitzero"`
-	Target   target `json:"target"`
+	NeedsKey bool             `json:"needsKey,omitzero"`
+	Target   target           `json:"target"`
+	Refused  *routing.Refused `json:"refused,omitzero"`
 }
 
 type target struct {
@@ -73,6 +74,10 @@ func (a *api) explain(c *gin.Context) error {
 	route, err := routing.Compile(record, base.Record, asStored)
 	if err != nil {
 		return err
+	}
+	if answer.Refused = route.Refuse(request); answer.Refused != nil {
+		answer.Explanation = routing.ExplainRefused(answer.Refused)
+		return writeJSON(c, http.StatusOK, answer)
 	}
 	d := drawing{given: q.Request.Draw, draw: a.Draw}
 	answer.Explanation = route.Explain(request, d.next)

@@ -48,6 +48,35 @@ func TestExplain_TellsTheVariantAndTheWayToIt(t *testing.T) {
 	})
 }
 
+func TestExplain_TellsWhatTheGatewayRefuses(t *testing.T) {
+	t.Parallel()
+	srv := start(t, openSQLite(t))
+	srv.expect(http.StatusCreated, "PUT", routePath, full)
+	for request, code := range map[string]string{
+		`{"headers":{"tmx-user-id":["u-42","u-1"]}}`:                                         "bad_header",
+		`{"headers":{"tmx-user-id":["u-42"],"TMX-User-ID":["u-42"]}}`:                        "bad_header",
+		`{"headers":{"tmx-user-id":["` + strings.Repeat("u", 256) + `"]}}`:                   "bad_header",
+		`{"headers":{"tmx-user-id":["ü"]}}`:                                                  "bad_header",
+		`{"path":"/v1/../x"}`:                                                                "bad_path",
+		`{"path":"/v1/%2e%2E/x"}`:                                                            "bad_path",
+		`{"path":"/v1/%zz"}`:                                                                 "bad_path",
+		`{"path":"/v1/..","headers":{"tmx-user-id":["ü"]}}`:                                  "bad_path",
+		`{"headers":{"other":["a","b"],"tmx-user-id":["` + strings.Repeat("u", 255) + `"]}}`: "",
+		`{"path":"/v1/a%2Fb//c","headers":{"other":["ü"]}}`:                                  "",
+	} {
+		e := ask(t, srv, `{"service":"organizationservice","request":`+request+`}`)
+		if code == "" {
+			if e.Refused != nil || e.Variant == "" {
+				t.Errorf("%.100s = %+v, want a variant", request, e)
+			}
+			continue
+		}
+		if e.Refused == nil || e.Refused.Status != 400 || e.Refused.Code != code || e.Variant != "" || e.Reason != "refused" || len(e.Steps) != 1 || !strings.Contains(e.Steps[0].Why, e.Refused.Detail) {
+			t.Errorf("%.100s = %+v, want it refused with %s", request, e, code)
+		}
+	}
+}
+
 func TestExplain_TriesARecordThatIsNotStored(t *testing.T) {
 	t.Parallel()
 	srv := start(t, openSQLite(t))

@@ -118,11 +118,11 @@ func (r *remote) printExplanation(a *answer, name string) error {
 	if err := decode(a, &e); err != nil {
 		return err
 	}
-	rows := [][]string{
-		{"variant", e.Variant},
-		{"reason", e.Reason},
-		{"place", place(e.Target.Endpoint, e.Target.Service, e.Target.Selector)},
+	where := ""
+	if e.Variant != "" {
+		where = place(e.Target.Endpoint, e.Target.Service, e.Target.Selector)
 	}
+	rows := [][]string{{"variant", e.Variant}, {"reason", e.Reason}, {"place", where}}
 	if e.Revision > 0 {
 		rows = append(rows, []string{"record", name + ", revision " + number(e.Revision)})
 	}

@@ -166,6 +166,7 @@ func TestExplainSaysWhichVariantAndWhy(t *testing.T) {
 	explain("--header", "tmx-user-id: u-17", "--path", "/v2/x?q=a%20b", "--draw=1").says(t, "variant  old", "reason   draw", "testers  passed")
 	explain("--client", "10.1.2.3").says(t, "reason   rule:office", "with version=2")
 	explain("--override", "new", "--client", "10.1.2.3").says(t, "reason   override")
+	explain("--path", "/v1/../x", "--header", "tmx-user-id: u-17").says(t, "variant  -", "reason   refused", "place    -", "the gateway answers 400 (bad_path)")
 	explain("--draw=9").says(t, "variant  old", "own instances")
 	explain("--draw=10", "--method=POST").says(t, "variant  new")
 
