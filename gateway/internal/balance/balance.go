@@ -55,12 +55,10 @@ type Options struct {
 // concurrent use.
 type Balancer struct {
 	options   Options
-	pools     sync.Map     // poolKey → *pool
-	endpoints sync.Map     // an endpoint as written → *candidate
-	circuits  sync.Map     // circuitKey → *circuit
-	trips     atomic.Int64 // circuits that have opened so far
-
-	sweeping sync.Mutex // of Sweep, and of what only it touches
+	pools     sync.Map   // poolKey → *pool
+	endpoints sync.Map   // an endpoint as written → *candidate
+	circuits  sync.Map   // circuitKey → *circuit
+	sweeping  sync.Mutex // of Sweep, and of what only it touches
 }
 
 // New returns a Balancer that knows nothing yet.
@@ -92,7 +90,7 @@ func (b *Balancer) circuit(key circuitKey) *circuit {
 	if c, ok := b.circuits.Load(key); ok {
 		return c.(*circuit)
 	}
-	c, _ := b.circuits.LoadOrStore(key, &circuit{trips: &b.trips})
+	c, _ := b.circuits.LoadOrStore(key, new(circuit))
 	return c.(*circuit)
 }
 

@@ -49,6 +49,25 @@ func BenchmarkPick(b *testing.B) {
 	}
 }
 
+// BenchmarkPickBesideATrippedOne is that in a large service of which one instance is
+// not available.
+func BenchmarkPickBesideATrippedOne(b *testing.B) {
+	for _, count := range []int{10, 100_000} {
+		b.Run(fmt.Sprintf("instances=%d", count), func(b *testing.B) {
+			s := registry.NewSnapshot(map[string][]registry.Instance{"a": instances(count)})
+			balancer := New(Options{Now: time.Now})
+			for range tripAt {
+				balancer.circuit(circuitKey{"a", "a1"}).fail(time.Now().Add(time.Hour), false)
+			}
+			for b.Loop() {
+				p := balancer.Select(Want{Service: "a", Instances: s}).Next()
+				p.Answered()
+				p.Release()
+			}
+		})
+	}
+}
+
 // BenchmarkChange is one change of one instance, from the registry's answer to the
 // first request that picks by it, among 100,000 instances; in one service that is
 // asked for they are all of them.

@@ -18,9 +18,8 @@ const (
 // Failures are connects that fail and answers that do not come in time; any
 // answer, a 5xx too, clears the count.
 type circuit struct {
-	trips    *atomic.Int64 // shared: how many circuits have opened so far
-	active   atomic.Int64  // requests in flight
-	failures atomic.Int32  // in a row
+	active   atomic.Int64 // requests in flight
+	failures atomic.Int32 // in a row
 
 	mu     sync.Mutex
 	until  time.Time // open until then; meaningful from tripAt failures on
@@ -110,9 +109,6 @@ func (c *circuit) fail(now time.Time, slow bool) {
 	n := c.failures.Add(1)
 	if n < tripAt {
 		return
-	}
-	if n == tripAt {
-		c.trips.Add(1)
 	}
 	open := openMost
 	if n < tripAt+2 {

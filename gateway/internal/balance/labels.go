@@ -25,9 +25,9 @@ type set struct {
 	relaxed    bool           // a rule's fallback let instances in
 	zones      zoning
 
-	// well is one more than the number of circuits that had opened so far when all of
-	// the set's were closed. While that number stays, they still are.
-	well atomic.Int64
+	// spare is the round robin of the picks whose turn was one that is not available.
+	// Those after it in the order would otherwise get them all.
+	spare atomic.Uint64
 }
 
 // take returns the number of this pick. A further attempt of the same request
@@ -42,6 +42,14 @@ func (s *set) take(further bool, random func(int64) int64) int {
 		n = s.turn.Add(1) - 1
 	}
 	return int(n & (1<<62 - 1))
+}
+
+// skip returns the number of a pick whose turn was one that is not available.
+func (s *set) skip(random func(int64) int64) int {
+	if s.turn == nil {
+		return int(random(int64(len(s.candidates))))
+	}
+	return int((s.spare.Add(1) - 1) & (1<<62 - 1))
 }
 
 // asked are the values that a request's headers give to the label rules, one for

@@ -164,8 +164,11 @@ func (s *Selection) pick(now time.Time) *Pick {
 	}
 	turn := set.take(len(s.tried) > 0, s.balancer.options.Random)
 	first := set.candidates[turn%len(set.candidates)]
-	if len(s.tried) == 0 && !set.zones.matter() && s.balancer.allWell(set) && !s.balancer.full(first) {
-		return s.enter(now, first)
+	if len(s.tried) == 0 && s.stage != anyway && !set.zones.matter() {
+		if p := s.enter(now, first); p != nil {
+			return p
+		}
+		turn = set.skip(s.balancer.options.Random)
 	}
 	left := s.usable(now, set.candidates)
 	if s.stage == anyway || !set.zones.matter() {
@@ -237,22 +240,6 @@ func (s *Selection) newPick(c *candidate, probe int) *Pick {
 	}
 	s.last = &Pick{candidate: c, Variant: s.variant(), selection: s, stage: s.stage, probe: probe}
 	return s.last
-}
-
-// allWell reports whether the circuits of a set are all closed, so that the turn alone
-// decides. It looks at each only after one has opened somewhere.
-func (b *Balancer) allWell(s *set) bool {
-	opened := b.trips.Load() + 1
-	if s.well.Load() == opened {
-		return true
-	}
-	for _, c := range s.candidates {
-		if c.circuit.failures.Load() >= tripAt {
-			return false
-		}
-	}
-	s.well.Store(opened)
-	return true
 }
 
 func (b *Balancer) available(now time.Time, c *candidate) bool {

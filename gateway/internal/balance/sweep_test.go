@@ -91,28 +91,22 @@ func TestATargetWithARequestInFlightIsNotForgotten(t *testing.T) {
 	p.Release()
 }
 
-// A circuit that is open elsewhere, or whose instance is gone, does not have each
-// request look at all instances.
-func TestOnlyASetWithAnOpenCircuitIsLookedThrough(t *testing.T) {
+// A pick whose turn is one that is not available goes round among the others.
+func TestWhatATrippedInstanceLetsPassIsSharedByAll(t *testing.T) {
 	t.Parallel()
-	e := newEstate(t, map[string][]registry.Instance{"a": instances(3), "b": instances(2)})
-	e.one(nil, 0)
-	e.trip("a3")
-	e.instances = e.instances.With("a", instances(2))
-	w := Want{Service: "b", Instances: e.instances}
-	p := e.balancer.Select(w).Next()
-	p.Release()
-	e.one(nil, 0)
-	for _, service := range []string{"a", "b"} {
-		found, _ := e.balancer.pools.Load(poolKey{service: service})
-		if m := found.(*pool).members.Load(); m.well.Load() != e.balancer.trips.Load()+1 {
-			t.Errorf("%s: the set is not known to be well", service)
+	for _, tripped := range [][]string{{"a1"}, {"a1", "a2"}, {"a2", "a5", "a6"}} {
+		e := newEstate(t, map[string][]registry.Instance{"a": instances(7)})
+		e.one(nil, 0)
+		e.trip(tripped...)
+		seen := make(map[string]int)
+		well := 7 - len(tripped)
+		for range 7 * well * 2 {
+			seen[e.one(nil, 0)]++
 		}
-	}
-	e.trip("a1")
-	for range 4 {
-		if got := e.one(nil, 0); got != "a2" {
-			t.Errorf("picked %s, whose circuit is open", got)
+		for id, n := range seen {
+			if n != 14 {
+				t.Errorf("without %v: %s was picked %d times, want 14: %v", tripped, id, n, seen)
+			}
 		}
 	}
 }
