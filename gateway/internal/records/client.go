@@ -3,7 +3,6 @@ package records
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,17 +10,17 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"specialroutes.example/services/clientauth"
 )
 
 // The bounds of one exchange with specialroutes, beside those of Times.
 const (
-	dialTimeout  = 2 * time.Second
-	longestToken = 64 << 10
+	dialTimeout = 2 * time.Second
 	// largestProblem bounds what is read of an answer that is an error.
 	largestProblem = 64 << 10
 
@@ -51,9 +50,9 @@ func newClient(o Options) (*client, error) {
 		ResponseHeaderTimeout: 0, // ask bounds it, for it depends on the wait
 	}
 	if o.CAFile != "" {
-		pool, err := loadCAs(o.CAFile)
+		pool, err := clientauth.Authorities(o.CAFile)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("records: CA file: %w", err)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
@@ -73,36 +72,12 @@ func newClient(o Options) (*client, error) {
 	return c, err
 }
 
-func loadCAs(file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("records: CA file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("records: CA file %s holds no certificate in PEM", file)
-	}
-	return pool, nil
-}
-
 // token reads the token, anew for each request so that it can be replaced without
 // a restart. It is "" where no file is set.
 func (c *client) token() (string, error) {
-	if c.tokenFile == "" {
-		return "", nil
-	}
-	f, err := os.Open(c.tokenFile)
+	token, err := clientauth.Token(c.tokenFile)
 	if err != nil {
 		return "", fmt.Errorf("records: token file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, longestToken))
-	if err != nil {
-		return "", fmt.Errorf("records: token file: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("records: token file %s must hold one token and nothing else", c.tokenFile)
 	}
 	return token, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -12,16 +11,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"specialroutes.example/services/clientauth"
 )
 
 // The bounds of one exchange, beside --timeout.
 const (
 	dialTimeout   = 5 * time.Second
 	largestAnswer = 256 << 20 // a page of history holds two thousand records
-	largestToken  = 64 << 10
 )
 
 // client asks a specialroutes.
@@ -60,15 +59,15 @@ func newClient(c *connection) (*client, error) {
 		DisableCompression:  true, // the bound is on what is read, not on what it unpacks to
 	}
 	if c.caFile != "" {
-		pool, err := readCAs(c.caFile)
+		pool, err := clientauth.Authorities(c.caFile)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--ca-file: %w", err)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	token, err := readToken(c.tokenFile)
+	token, err := clientauth.Token(c.tokenFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--token-file: %w", err)
 	}
 	return &client{base: base, token: token, http: &http.Client{
 		Transport: transport,
@@ -91,39 +90,6 @@ func parseBase(server string) (string, error) {
 		return "", errors.New("want a URL without a query and a fragment")
 	}
 	return strings.TrimRight(u.Scheme+"://"+u.Host+u.EscapedPath(), "/"), nil
-}
-
-func readCAs(file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("--ca-file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--ca-file: %s holds no certificate in PEM", file)
-	}
-	return pool, nil
-}
-
-// readToken reads a file that holds one token, alone. No file is no token.
-func readToken(file string) (string, error) {
-	if file == "" {
-		return "", nil
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("--token-file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, largestToken))
-	if err != nil {
-		return "", fmt.Errorf("--token-file: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("--token-file: %s must hold the secret of one token and nothing else", file)
-	}
-	return token, nil
 }
 
 // do makes a call. An answer of 4xx or 5xx is an *answerError; all errors have

@@ -3,7 +3,6 @@ package consul
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"specialroutes.example/gateway/internal/registry"
+	"specialroutes.example/services/clientauth"
 )
 
 // answer is a good one.
@@ -35,9 +35,9 @@ func (r *Registry) connect() error {
 		IdleConnTimeout:       90 * time.Second,
 	}
 	if r.o.CAFile != "" {
-		pool, err := certificates(r.o.CAFile)
+		pool, err := clientauth.Authorities(r.o.CAFile)
 		if err != nil {
-			return err
+			return fmt.Errorf("consul: the CA file: %w", err)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
@@ -51,18 +51,6 @@ func (r *Registry) connect() error {
 		return fmt.Errorf("consul: %w", err)
 	}
 	return nil
-}
-
-func certificates(file string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("consul: the CA file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("consul: the CA file %s holds no certificate", file)
-	}
-	return pool, nil
 }
 
 // ask sends one question and waits for its answer: at once for index 0, else until
