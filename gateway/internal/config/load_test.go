@@ -273,6 +273,10 @@ func TestMistakesNameLineAndField(t *testing.T) {
 			"instances", oneRoute + "instances:\n  A:\n  - address: a:1\n  b:\n  - address: b\n  - {address: c:1, id: x}\n  - {address: d:1, id: x, labels: {'': v}}\n",
 			[]string{"4: instances.A: ", "6: instances.b[0].address: ", "8: instances.b[2].id: ", "8: instances.b[2].labels: "},
 		},
+		{
+			"labels", oneRoute + "instances: {b: [{address: 'h:1', labels: {'a=b': v, zone: '" + strings.Repeat("z", 256) + "', ok: 1.10}}]}\n",
+			[]string{`2: instances.b[0].labels: "a=b" must have a name without "="`, `2: instances.b[0].labels: "zone" must have at most 255 bytes`},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

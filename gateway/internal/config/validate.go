@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"specialroutes.example/services/registration"
+	"specialroutes.example/services/routing"
 )
 
 var (
@@ -290,6 +291,24 @@ func (d *draft) registration(r Registration) {
 	d.agent(at+".agent", r.Agent)
 }
 
+// labels checks the labels of an instance, as those are checked that operators set.
+func (d *draft) labels(at string, labels map[string]string) {
+	if len(labels) == 0 {
+		return
+	}
+	changes := make(routing.LabelChanges, len(labels))
+	for name, value := range labels {
+		changes[name] = &value
+	}
+	for _, fault := range changes.Validate() {
+		if name := strings.TrimPrefix(fault.Pointer, "/labels/"); name != fault.Pointer {
+			d.mistake(at, "%q %s", name, fault.Detail)
+		} else {
+			d.mistake(at, "%s", fault.Detail)
+		}
+	}
+}
+
 func (d *draft) instances(services map[string][]Instance) {
 	for _, name := range slices.Sorted(maps.Keys(services)) {
 		instances := services[name]
@@ -306,9 +325,7 @@ func (d *draft) instances(services map[string][]Instance) {
 				d.mistake(here+".id", "%q is the ID of %s[%d] too", instance.ID, at, first)
 			}
 			seen[instance.ID] = i
-			if _, blank := instance.Labels[""]; blank {
-				d.mistake(here+".labels", "a label must have a name")
-			}
+			d.labels(here+".labels", instance.Labels)
 		}
 	}
 }
