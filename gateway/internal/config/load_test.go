@@ -275,7 +275,7 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		},
 		{
 			"labels", oneRoute + "instances: {b: [{address: 'h:1', labels: {'a=b': v, zone: '" + strings.Repeat("z", 256) + "', ok: 1.10}}]}\n",
-			[]string{`2: instances.b[0].labels: "a=b" must have a name without "="`, `2: instances.b[0].labels: "zone" must have at most 255 bytes`},
+			[]string{`2: instances.b[0].labels: "a=b" must have a name without "="; "zone" must have at most 255 bytes`},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -300,12 +300,16 @@ func (d *draft) labels(at string, labels map[string]string) {
 	for name, value := range labels {
 		changes[name] = &value
 	}
+	var faults []string
 	for _, fault := range changes.Validate() {
-		if name := strings.TrimPrefix(fault.Pointer, "/labels/"); name != fault.Pointer {
-			d.mistake(at, "%q %s", name, fault.Detail)
-		} else {
-			d.mistake(at, "%s", fault.Detail)
+		detail := fault.Detail
+		if name, one := strings.CutPrefix(fault.Pointer, "/labels/"); one {
+			detail = fmt.Sprintf("%q %s", name, detail)
 		}
+		faults = append(faults, detail)
+	}
+	if len(faults) > 0 {
+		d.mistake(at, "%s", strings.Join(faults, "; "))
 	}
 }
 
