@@ -8,7 +8,7 @@ const correlationMost = 128
 func correlation(newID func() string) func(*Exchange) error {
 	return func(ex *Exchange) error {
 		h := ex.Request.Header
-		if lines := h[CorrelationID]; len(lines) == 1 && usableID(lines[0]) {
+		if lines := h[CorrelationID]; len(lines) == 1 && UsableCorrelationID(lines[0]) {
 			ex.Entry.CorrelationID = lines[0]
 			return nil
 		}
@@ -19,7 +19,8 @@ func correlation(newID func() string) func(*Exchange) error {
 	}
 }
 
-func usableID(id string) bool {
+// UsableCorrelationID reports whether an ID is kept: 1 to 128 of A-Z a-z 0-9 . _ : / + = @ -.
+func UsableCorrelationID(id string) bool {
 	if id == "" || len(id) > correlationMost {
 		return false
 	}

@@ -2,32 +2,7 @@
 
 package forward
 
-import (
-	"bufio"
-	"net"
-	"time"
-)
-
-// client is one client's connection as the loop has it. It belongs to the
-// connection's goroutine.
-type client struct {
-	conn  net.Conn     // *net.TCPConn or *tls.Conn
-	tcp   *net.TCPConn // the socket under it
-	plain bool         // conn is tcp: bytes may be moved by the kernel
-
-	// in holds what came behind the request. The engine never takes from it.
-	in *bufio.Reader
-
-	// out is what the loop's own answers are built in. It is empty between requests.
-	out []byte
-
-	// writeDue is the write deadline that is set on conn. Whoever sets it says so
-	// here; nobody sets it anew for every request.
-	writeDue deadline
-
-	// lastRequest says that the connection ends with this answer.
-	lastRequest bool
-}
+import "time"
 
 // reply is what an answer came to.
 type reply struct {

@@ -15,9 +15,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestServer runs the suite over net/http's server.
-func TestServer(t *testing.T) {
-	forwardtest.Exercise(t, func(t *testing.T, g *forward.Gateway, c *config.Config) string {
+// TestServer runs the suite over net/http's server alone.
+func TestServer(t *testing.T) { forwardtest.Exercise(t, start(false)) }
+
+// TestLoop runs the suite over the loop, and over net/http for what it hands over.
+func TestLoop(t *testing.T) { forwardtest.Exercise(t, start(true)) }
+
+// start serves a gateway as the process does.
+func start(loop bool) forwardtest.Start {
+	return func(t *testing.T, g *forward.Gateway, c *config.Config) string {
 		t.Helper()
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -25,6 +31,9 @@ func TestServer(t *testing.T) {
 		}
 		s := forward.NewServer(g, c.Timeouts, c.Limits, slog.New(slog.DiscardHandler))
 		s.Observer, s.NewID = g.Observer(), func() string { return "made" }
+		if loop {
+			s.Loop = g
+		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -36,5 +45,5 @@ func TestServer(t *testing.T) {
 			<-done
 		})
 		return l.Addr().String()
-	})
+	}
 }

@@ -56,6 +56,7 @@ type carrier interface {
 type Gateway struct {
 	options Options
 	carrier carrier
+	direct  *direct // the loop's
 }
 
 // New returns a Gateway. Close it when it serves no longer.
@@ -69,12 +70,16 @@ func New(o Options) *Gateway {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Gateway{options: o, carrier: newProxy(o, new(budget))}
+	b := new(budget)
+	return &Gateway{options: o, carrier: newProxy(o, b), direct: newEngine(o, b)}
 }
 
 // Close closes the idle connections to upstreams. Those in use close when their
 // requests end.
-func (g *Gateway) Close() { g.carrier.close() }
+func (g *Gateway) Close() {
+	g.carrier.close()
+	g.direct.close()
+}
 
 // Observer returns who is told of the requests.
 func (g *Gateway) Observer() Observer { return g.options.Observer }
@@ -107,15 +112,21 @@ func (g *Gateway) protect(ex *filter.Exchange, a *answer) (err error) {
 		case p == any(http.ErrAbortHandler):
 			panic(p)
 		default:
-			g.options.Log.Error("a request panicked", "correlationId", ex.Entry.CorrelationID,
-				"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = errInternal
+			err = g.panicked(ex, p)
 		}
 	}()
 	if err := g.options.Chain.Request(ex); err != nil {
 		return err
 	}
 	return g.carrier.carry(a, ex)
+}
+
+// panicked logs an unforeseen panic and returns the error that it is for the client.
+// Call it in the deferred function that recovered.
+func (g *Gateway) panicked(ex *filter.Exchange, p any) error {
+	g.options.Log.Error("a request panicked", "correlationId", ex.Entry.CorrelationID,
+		"panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	return errInternal
 }
 
 // finish ends a request that has no answer of an upstream.

@@ -104,6 +104,7 @@ func (s *suite) testInvalid(t *testing.T) {
 	good := sign(t, keys, "other", "x", time.Hour)
 	forged := sign(t, keys, service, "new", time.Hour)
 	forged = strings.Replace(forged, ".new.", ".old.", 1)
+	n := 0
 	for name, tt := range map[string]struct{ token, why string }{
 		"forged":          {forged, "forged"},
 		"expired":         {sign(t, keys, service, "new", -time.Hour), "expired"},
@@ -130,8 +131,8 @@ func (s *suite) testInvalid(t *testing.T) {
 			if cookie := strings.Join(fieldLines(got, "Cookie"), ""); strings.Contains(lines[len(lines)-1], "Cookie") && cookie != "a=b; c=d" {
 				t.Errorf("%s: Cookie = %q, want the others as they were", name, cookie)
 			}
-			all := g.entries.list()
-			if e := all[len(all)-1]; e.OverrideInvalid != tt.why {
+			n++
+			if e := g.entries.wait(t, n)[n-1]; e.OverrideInvalid != tt.why {
 				t.Errorf("%s: logged %q, want %q", name, e.OverrideInvalid, tt.why)
 			}
 		}

@@ -1,0 +1,172 @@
+package forward
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"specialroutes.example/gateway/internal/filter"
+	"specialroutes.example/services/problem"
+)
+
+// newEngine returns the loop's way to upstreams.
+func newEngine(o Options, b *budget) *direct { return newDirect(o, b) }
+
+// serveClient is what ServeHTTP is, for a request that the loop has: it runs the same
+// filters, forwards and observes. How it ended is at the client's desk.
+func (g *Gateway) serveClient(c *client, r *http.Request, now time.Time) {
+	ex, rep := &c.desk.exchange, &c.desk.reply
+	*ex, *rep = filter.Exchange{Request: r}, reply{}
+	ex.Entry.Time, ex.Entry.Method, ex.Entry.Host = now, r.Method, r.Host
+	if err := g.carryClient(c, ex, rep); err != nil {
+		if ex.Pick != nil {
+			ex.Pick.Release()
+		}
+		g.finishClient(c, ex, rep, err)
+	}
+	e := &ex.Entry
+	e.Status, e.BytesOut = rep.status, rep.bytes
+	e.Duration = g.options.Now().Sub(e.Time)
+	g.options.Observer.Observe(e)
+	*ex = filter.Exchange{} // or an idle desk would hold on to the request
+}
+
+// carryClient filters and forwards, and makes a panic an error.
+func (g *Gateway) carryClient(c *client, ex *filter.Exchange, rep *reply) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = g.panicked(ex, p)
+		}
+	}()
+	c.unread = max(ex.Request.ContentLength, 0)
+	if err := g.options.Chain.Request(ex); err != nil {
+		return err
+	}
+	body, err := c.readBody(ex)
+	if err != nil {
+		return err
+	}
+	return g.carryWhole(c, ex, body, rep)
+}
+
+// carryWhole forwards a request whose body is there.
+func (g *Gateway) carryWhole(c *client, ex *filter.Exchange, body []byte, rep *reply) error {
+	err := g.direct.carry(c, ex, body, rep)
+	if err != nil && errors.Is(err, errAside) {
+		return g.carryAside(c, ex, body, rep)
+	}
+	return err
+}
+
+// finishClient ends a request that has no answer of an upstream.
+func (g *Gateway) finishClient(c *client, ex *filter.Exchange, rep *reply, err error) {
+	rep.keep = false
+	switch {
+	case errors.Is(err, errClientGone):
+		rep.status = statusClientGone
+		return
+	case rep.begun:
+		return
+	}
+	if c.unread > 0 && int64(c.in.Buffered()) >= c.unread {
+		n, _ := c.in.Discard(int(c.unread))
+		c.unread -= int64(n)
+	}
+	if c.unread > 0 {
+		c.lastRequest = true // what is left of the body would be taken for the next request
+	}
+	w := newLoopWriter(c, ex.Request, rep)
+	refusal := refusalFor(err)
+	ex.Entry.Code = refusal.Code
+	ex.Answer = w.Header()
+	g.options.Chain.Answer(ex)
+	problem.Write(w, problem.Problem{
+		Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail,
+		CorrelationID: ex.Entry.CorrelationID, Members: refusal.Members,
+	})
+	w.end()
+}
+
+// readBody reads the request's body, which is short, to its end. Nothing of an
+// upstream is held meanwhile but the place among its requests.
+func (c *client) readBody(ex *filter.Exchange) ([]byte, error) {
+	if c.unread == 0 {
+		return nil, nil
+	}
+	body := make([]byte, c.unread)
+	limit := ex.Route.Timeouts.Idle
+	for at := 0; at < len(body); {
+		if c.in.Buffered() == 0 {
+			c.readDue.at = time.Time{}
+			if limit > 0 {
+				c.readDue.at = time.Now().Add(limit)
+			}
+			_ = c.conn.SetReadDeadline(c.readDue.at)
+		}
+		n, err := c.in.Read(body[at:])
+		at += n
+		c.unread -= int64(n)
+		ex.Entry.BytesIn += int64(n)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return body, errBodyIdle
+		case err != nil:
+			return body, errClientGone
+		}
+	}
+	return body, nil
+}
+
+// carryAside forwards over net/http's transport, for a target that speaks HTTP/2.
+func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *reply) error {
+	// With this key in its context ReverseProxy does not end a broken answer as if it
+	// were whole.
+	ctx, cancel := context.WithCancel(context.WithValue(c.loop.server.requests, http.ServerContextKey, c.loop.server.http))
+	defer cancel()
+	r := ex.Request.WithContext(ctx)
+	if body != nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	ex.Request = r
+	defer c.watchLeaving(cancel)()
+	w := newLoopWriter(c, r, rep)
+	a := newAnswer(w, r)
+	err := g.carrier.carry(a, ex)
+	if err == nil {
+		w.end()
+	}
+	rep.status, rep.bytes = a.outcome()
+	if a.gone.Load() {
+		err = errors.Join(errClientGone, err)
+	}
+	return err
+}
+
+// watchLeaving calls left when the client closes its side. The returned function ends
+// the watch.
+func (c *client) watchLeaving(left func()) (end func()) {
+	c.readDue.at = time.Time{}
+	_ = c.conn.SetReadDeadline(c.readDue.at)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		polled := make([]unixPoll, 1)
+		_ = c.raw.Read(func(fd uintptr) bool {
+			pollNow(polled, fd)
+			if gone(polled[0].Revents) {
+				left()
+				return true
+			}
+			return false
+		})
+	}()
+	return func() {
+		_ = c.conn.SetReadDeadline(time.Unix(1, 0))
+		<-done
+		_ = c.conn.SetReadDeadline(time.Time{})
+	}
+}
