@@ -269,7 +269,7 @@ func (s *suite) testExpect(t *testing.T) {
 		echo(w, r)
 	})
 	g := s.gateway(t, setup{instances: []string{up.address()}})
-	for range 5 {
+	for range 50 {
 		c := g.dial(t)
 		c.send(head("POST", "/refuse", "Expect: 100-continue", "Content-Length: 5"))
 		if a := c.read("POST"); a.StatusCode != http.StatusExpectationFailed {

@@ -54,6 +54,7 @@ func Exercise(t *testing.T, start Start) {
 		{"broken answers", s.testBrokenAnswers},
 		{"informational", s.testInformational},
 		{"split", s.testSplit},
+		{"records that change", s.testSnapshots},
 		{"sticky", s.testSticky},
 		{"overrides", s.testOverrides},
 		{"vary", s.testVary},
@@ -82,11 +83,12 @@ const (
 
 // setup is what a test changes of the usual gateway.
 type setup struct {
-	instances []string             // of service, addresses
-	records   []*routing.Record    // in force
-	draw      func(int64) int64    // nil draws 1: the default variant
-	config    func(*config.Config) // changes the configuration
-	filters   []filter.Filter      // instead of the standard ones
+	instances []string              // of service, addresses
+	records   []*routing.Record     // in force
+	current   func() filter.Records // instead of records that never change
+	draw      func(int64) int64     // nil draws 1: the default variant
+	config    func(*config.Config)  // changes the configuration
+	filters   []filter.Filter       // instead of the standard ones
 	roots     *x509.CertPool
 	keys      *override.Keys // of overrides
 	most      int64          // requests in flight at an instance; 0 is no limit
@@ -157,13 +159,16 @@ func chain(t *testing.T, c *config.Config, o setup) *filter.Chain {
 	}
 	var instances registry.Registry = static.New(c.Instances)
 	records := compile(t, o.records)
+	if o.current == nil {
+		o.current = func() filter.Records { return records }
+	}
 	if o.draw == nil {
 		o.draw = func(int64) int64 { return 1 }
 	}
 	var ids atomic.Int64
 	return filter.Standard(filter.Settings{
 		Table:          tab,
-		Records:        func() filter.Records { return records },
+		Records:        o.current,
 		Instances:      instances.Load,
 		Balancer:       balance.New(balance.Options{Now: time.Now, ActiveLimit: o.most, ZoneLabel: c.ZoneLabel}),
 		Draw:           o.draw,

@@ -117,7 +117,7 @@ func (s *suite) testPragma(t *testing.T) {
 	}
 }
 
-// What net/http would refuse with a line of text, or none at all, is refused as
+// Rows 50 and 51, and more: what net/http would refuse with a line of text, or none at all, is refused as
 // everything else is.
 func (s *suite) testPlainRefusals(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -128,6 +128,7 @@ func (s *suite) testPlainRefusals(t *testing.T) {
 		"a version of its own":           {"GET " + prefix + "/x HTTP/2.0\r\nHost: a\r\n\r\n", 505},
 		"a head that is too long":        {head("GET", "/x", "X-A: "+strings.Repeat("a", 200<<10)), 431},
 		"too many fields":                {head("GET", "/x", slices.Repeat([]string{"A: b"}, 10_000)...), 431},
+		"one long Cookie":                {head("GET", "/x", "Cookie: "+strings.Repeat("a=;", 300<<10)), 431},
 		"a path that is too long":        {head("GET", "/"+strings.Repeat("a", 2<<20)), 431},
 		"bytes of TLS":                   {"\x16\x03\x01\x00\x05hello\r\n\r\n", 400},
 	} {
