@@ -22,11 +22,11 @@ func TestEveryDemandNamesTestsThatExist(t *testing.T) {
 	root := repositoryRoot(t)
 	var want, got []string
 	for _, group := range []struct {
-		letter string
-		n      int
-	}{{"S", 20}, {"K", 17}, {"C", 6}, {"A", 6}, {"V", 4}} {
-		for i := range group.n {
-			want = append(want, fmt.Sprintf("%s%d", group.letter, i+1))
+		letter      string
+		first, last int
+	}{{"S", 1, 20}, {"K", 1, 17}, {"C", 1, 6}, {"A", 1, 6}, {"V", 1, 4}, {"L", 1, 9}, {"D", 4, 7}, {"D", 11, 14}, {"H", 1, 12}} {
+		for n := group.first; n <= group.last; n++ {
+			want = append(want, fmt.Sprintf("%s%d", group.letter, n))
 		}
 	}
 	sources := map[string]string{}
