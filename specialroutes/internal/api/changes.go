@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -76,7 +77,7 @@ func (a *api) changes(c *gin.Context) error {
 
 func envelopeOf(changes *store.Changes, now time.Time) envelope {
 	e := envelope{
-		Cursor:                changes.Cursor.String(),
+		Cursor:                feedCursor(changes.Cursor),
 		Full:                  changes.Full,
 		Records:               make([]changedRecord, 0, len(changes.Records)),
 		Deleted:               append([]string{}, changes.Deleted...),
@@ -114,6 +115,20 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// cursorForm stands behind the cursors of those who were told of labels too. Versions
+// that knew of records alone gave the bare pair out: whoever comes with one may hold
+// labels that are not there any more, or lack some, and gets everything anew
+// (docs/decisions/feed-of-two.md).
+const cursorForm = "-2"
+
+// feedCursor writes a place as followers are given it; the zero one is "".
+func feedCursor(at store.Cursor) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.String() + cursorForm
+}
+
 // follower is what a follower asks.
 type follower struct {
 	after store.Cursor
@@ -133,7 +148,9 @@ func readFollower(c *gin.Context) (follower, error) {
 	}
 	// A cursor that cannot be read is that of another version. It is answered like any
 	// that is not known here: with everything.
-	f.after, _ = store.ParseCursor(after)
+	if pair, ok := strings.CutSuffix(after, cursorForm); ok {
+		f.after, _ = store.ParseCursor(pair)
+	}
 	if s, given := c.GetQuery("wait"); given {
 		var ok bool
 		if f.wait, ok = readWait(s); !ok {

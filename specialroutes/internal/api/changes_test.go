@@ -51,7 +51,11 @@ func TestChanges_ACursorThatIsNotOursGetsEverything(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store.Store) {
 		srv := start(t, s)
 		srv.expect(http.StatusCreated, "PUT", bookPath, half)
-		for _, cursor := range []string{"", "1.other", "99.k3f9", "v2:abc", "42", "-1.a"} {
+		head, err := s.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cursor := range []string{"", head.String(), head.String() + "-3", "1.other", "1.other-2", "99.k3f9", "v2:abc", "42", "-1.a"} {
 			a := srv.expect(http.StatusOK, "GET", "/v1/changes?wait=1s&after="+cursor, "")
 			if !strings.Contains(a.body, `"full":true`) || !strings.Contains(a.body, "organizationservice") {
 				t.Errorf("after %q = %s, want everything", cursor, a.body)

@@ -68,7 +68,7 @@ func (a *api) listGateways(c *gin.Context) error {
 	list := gatewayList{Gateways: []gatewayEntry{}}
 	for _, g := range known {
 		list.Gateways = append(list.Gateways, gatewayEntry{
-			ID: g.ID, Version: g.Version, Cursor: g.Cursor.String(), Revision: g.Cursor.Revision,
+			ID: g.ID, Version: g.Version, Cursor: feedCursor(g.Cursor), Revision: g.Cursor.Revision,
 			SetAside: append([]string{}, g.SetAside...), Seen: g.Seen, Live: g.Age <= gateways.LiveFor,
 		})
 	}

@@ -44,7 +44,7 @@ func knows(t *testing.T, srv *server, ids ...string) bool {
 	}
 	var now []string
 	for _, g := range decoded[gatewayList](t, srv.expect(http.StatusOK, "GET", "/v1/gateways", "")).Gateways {
-		if g.Cursor == head.String() {
+		if g.Cursor == feedCursor(head) {
 			now = append(now, g.ID)
 		}
 	}
