@@ -2,11 +2,13 @@ package lane_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -137,6 +139,48 @@ func TestTransport_CarriesThroughGoroutines(t *testing.T) {
 	}
 	if got := arrived.Get("Zone"); got != "blue" {
 		t.Errorf("zone = %q, want blue", got)
+	}
+}
+
+// refusing fails the first calls, as a connection that is refused does.
+type refusing struct {
+	base  http.RoundTripper
+	fails atomic.Int64
+}
+
+func (r *refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if r.fails.Add(-1) >= 0 {
+		return nil, errors.New("connection refused")
+	}
+	return r.base.RoundTrip(req)
+}
+
+func TestTransport_CarriesOnEachTryOfOneRequest(t *testing.T) {
+	t.Parallel()
+	e := newEstate(t, lane.Options{Headers: []string{"zone"}}, func(ctx context.Context, _ *http.Client, back string) error {
+		base := new(http.Transport)
+		defer base.CloseIdleConnections()
+		flaky := &refusing{base: base}
+		flaky.fails.Store(2)
+		client := &http.Client{Transport: &lane.Transport{Base: flaky}}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, back, nil)
+		if err != nil {
+			return err
+		}
+		var res *http.Response
+		for range 3 {
+			if res, err = client.Do(req); err == nil {
+				return res.Body.Close()
+			}
+		}
+		return err
+	})
+	arrived := e.get(t, http.Header{"Zone": {"blue"}, "Baggage": {"k=v"}})
+	if got := arrived["Zone"]; !slices.Equal(got, []string{"blue"}) {
+		t.Errorf("zone = %q after two tries that failed, want blue, once", got)
+	}
+	if got := arrived["Baggage"]; !slices.Equal(got, []string{"k=v"}) {
+		t.Errorf("baggage = %q, want it as it was, once", got)
 	}
 }
 
