@@ -46,6 +46,7 @@ func Exercise(t *testing.T, start Start) {
 		{"forwarded", s.testForwarded},
 		{"hop-by-hop", s.testHopByHop},
 		{"request framing", s.testRequestFraming},
+		{"raw heads", s.testRawHeads},
 		{"connections", s.testConnections},
 		{"wholeness", s.testWholeness},
 		{"request bodies", s.testRequestBodies},
