@@ -3,6 +3,7 @@ module specialroutes.example/gateway
 go 1.26.0
 
 require (
+	github.com/coder/websocket v1.8.14
 	github.com/go-json-experiment/json v1.27.2
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/uuid v1.6.0
@@ -11,6 +12,7 @@ require (
 	github.com/prometheus/client_model v0.6.3
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.49.0
+	golang.org/x/net v0.59.0
 	golang.org/x/time v0.16.0
 	pgregory.net/rapid v1.3.0
 	specialroutes.example/services v0.0.0

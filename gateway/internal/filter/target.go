@@ -13,6 +13,9 @@ import (
 func target(ex *Exchange) error {
 	r := ex.Request
 	t, err := rawpath.Parse(r.RequestURI)
+	if err == nil && r.ProtoMajor > 1 && t.Authority != "" {
+		err = rawpath.ErrForm // :path is a path (RFC 9113, 8.3.1)
+	}
 	if err != nil {
 		ex.Entry.Path, _, _ = strings.Cut(r.RequestURI, "?")
 		return &Refusal{Status: http.StatusBadRequest, Code: "bad_path", Detail: err.Error()}
@@ -26,6 +29,13 @@ func target(ex *Exchange) error {
 	}
 	if !validHost(r.Host) {
 		return &Refusal{Status: http.StatusBadRequest, Code: "bad_host", Detail: "the host is not a name or an address with an optional port"}
+	}
+	// Only HTTP/2 leaves it here, beside :authority (RFC 9113, 8.3.1).
+	if lines, ok := r.Header["Host"]; ok {
+		if len(lines) != 1 || lines[0] != r.Host {
+			return &Refusal{Status: http.StatusBadRequest, Code: "bad_host", Detail: "the field host and :authority are not the same"}
+		}
+		delete(r.Header, "Host")
 	}
 	return nil
 }
@@ -47,12 +57,23 @@ func validHost(host string) bool {
 		a, err := netip.ParseAddr(strings.TrimSuffix(name[1:], "]"))
 		return err == nil && strings.HasSuffix(name, "]") && a.Is6() && a.Zone() == ""
 	}
-	return name != "" && strings.IndexFunc(name, notInName) < 0
+	return validName(name)
 }
 
-// notInName reports whether r has no place in a registered name. Percent signs,
-// though the syntax has them, are refused with the rest: no name that resolves
-// holds one.
-func notInName(r rune) bool {
-	return oddSeparator(r) && !strings.ContainsRune("._~!$&'()*+,;=", r)
+// validName reports whether name is made of labels as host names have them, with
+// underscores let pass, and with a dot at the end or without. Other bytes, though
+// the syntax has some of them, are refused: no name that resolves holds one.
+func validName(name string) bool {
+	name = strings.TrimSuffix(name, ".")
+	if len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.IndexFunc(label, notInLabel) >= 0 {
+			return false
+		}
+	}
+	return true
 }
+
+func notInLabel(r rune) bool { return oddSeparator(r) && r != '_' }

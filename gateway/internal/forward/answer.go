@@ -145,7 +145,7 @@ func (a *answer) refuse(r *filter.Refusal, correlationID string) {
 func (a *answer) end() {
 	a.head()
 	a.complete = !a.gone.Load()
-	if a.hijacked || a.request.ProtoMajor != 1 {
+	if a.hijacked {
 		return
 	}
 	flush := endOfAnswer
@@ -153,7 +153,7 @@ func (a *answer) end() {
 		flush = a.watch.limits.Idle
 	}
 	_ = a.control.SetWriteDeadline(time.Now().Add(flush))
-	if a.request.ContentLength != 0 && (a.bodyRead == nil || !a.bodyRead()) {
+	if a.request.ProtoMajor == 1 && a.request.ContentLength != 0 && (a.bodyRead == nil || !a.bodyRead()) {
 		_ = a.control.SetReadDeadline(time.Now().Add(lingering))
 	}
 }

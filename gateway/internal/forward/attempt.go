@@ -3,6 +3,7 @@ package forward
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
@@ -19,6 +20,9 @@ import (
 func (c *call) RoundTrip(out *http.Request) (*http.Response, error) {
 	for {
 		at := &attempt{call: c}
+		if overH2(&c.ex.Pick.Target) {
+			at.h2 = &h2Attempt{key: h2Key{c.ex.Pick.Scheme, c.ex.Pick.Address}}
+		}
 		res, err := at.send(out)
 		if err == nil {
 			return res, nil
@@ -37,9 +41,14 @@ func (c *call) next(at *attempt, err error) error {
 	switch {
 	case c.ctx.Err() != nil:
 		c.tries.overLimit(c.cause())
+		if at.h2 != nil && at.h2.conn != nil && errors.Is(c.cause(), errResponseTimeout) {
+			c.proxy.h2.discard(at.h2.key, at.h2.conn)
+		}
 		return c.cause()
 	case errors.Is(err, errConnect):
 		return c.tries.nextTarget(err)
+	case at.h2 != nil:
+		return c.nextH2(at, err)
 	case at.conn == nil: // the transport refused it before it asked for a connection
 		return fmt.Errorf("%w: %w", errUnsendable, err)
 	case !at.sent() && !c.bodyTouched():
@@ -50,12 +59,20 @@ func (c *call) next(at *attempt, err error) error {
 	return fmt.Errorf("%w: %w", errBadAnswer, err)
 }
 
-func (c *call) bodyTouched() bool { return c.body != nil && c.body.touched.Load() }
+// bodyTouched reports whether some of the body is gone, so that no other attempt
+// can have it.
+func (c *call) bodyTouched() bool {
+	if c.feed != nil {
+		return !c.feed.whole()
+	}
+	return c.body != nil && c.body.touched.Load()
+}
 
 // attempt is one try of a request at one target.
 type attempt struct {
 	*call
-	insert  string // what the connection puts into the request-target
+	h2      *h2Attempt // nil: over HTTP/1
+	insert  string     // what the connection puts into the request-target
 	over    atomic.Bool
 	conn    *upstreamConn
 	base    int64 // bytes read from conn before
@@ -65,7 +82,7 @@ type attempt struct {
 // send makes the attempt.
 func (at *attempt) send(out *http.Request) (*http.Response, error) {
 	began := time.Now()
-	res, err := at.proxy.transport.RoundTrip(at.request(out))
+	res, err := at.roundTrip(at.request(out))
 	at.ex.Entry.Upstream += time.Since(began)
 	at.over.Store(true)
 	if at.expects != nil {
@@ -88,6 +105,7 @@ func (at *attempt) send(out *http.Request) (*http.Response, error) {
 func (at *attempt) request(out *http.Request) *http.Request {
 	trace := &httptrace.ClientTrace{
 		GotConn:        at.gotConn,
+		WroteHeaders:   at.wroteHead,
 		WroteRequest:   at.wroteRequest,
 		Got1xxResponse: at.got1xx,
 	}
@@ -106,6 +124,9 @@ func (at *attempt) request(out *http.Request) *http.Request {
 	}
 	at.ex.Use(at.ex.Pick, req.Header)
 	at.setBody(req)
+	if at.h2 != nil {
+		at.fitH2(req)
+	}
 	return req
 }
 
@@ -115,7 +136,7 @@ func (at *attempt) setBody(req *http.Request) {
 	in := at.ex.Request
 	switch {
 	case at.body != nil:
-		req.Body, req.ContentLength = &attemptBody{body: at.body}, in.ContentLength
+		req.Body, req.ContentLength = at.newBody(), in.ContentLength
 		if in.ContentLength < 0 {
 			// Or the transport waits for a first byte to see whether there is a body.
 			req.TransferEncoding = []string{"chunked"}
@@ -129,6 +150,14 @@ func (at *attempt) setBody(req *http.Request) {
 	default:
 		req.Body, req.ContentLength = nil, 0
 	}
+}
+
+// newBody returns the body as this attempt reads it.
+func (at *attempt) newBody() io.ReadCloser {
+	if at.feed != nil {
+		return at.feed.reader()
+	}
+	return &attemptBody{body: at.body}
 }
 
 // replayedByTransport reports whether http.Transport sends a request again by
@@ -175,6 +204,12 @@ func (at *attempt) sent() bool {
 // answered reports whether a byte of an answer was read.
 func (at *attempt) answered() bool { return at.conn != nil && at.conn.read.Load() > at.base }
 
+func (at *attempt) wroteHead() {
+	if at.h2 != nil {
+		at.h2.written.Store(true)
+	}
+}
+
 func (at *attempt) wroteRequest(info httptrace.WroteRequestInfo) {
 	if info.Err == nil && !at.over.Load() {
 		at.watch.enter(waiting)
@@ -189,6 +224,9 @@ var errTooManyInformational = errors.New("more 1xx answers than are passed on")
 
 // got1xx passes a 1xx answer on, without what is not the client's.
 func (at *attempt) got1xx(code int, header textproto.MIMEHeader) error {
+	if at.h2 != nil {
+		at.h2.heard.Store(true)
+	}
 	at.informational.Lock()
 	defer at.informational.Unlock()
 	if at.over.Load() || at.headCame {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -16,6 +17,7 @@ type body struct {
 	source io.Reader
 	most   int64 // 0: no limit
 	watch  *watch
+	shared bool   // it is a stream of HTTP/2
 	atEnd  func() // called once, when the end has been read and before that is told
 
 	mu      sync.Mutex            // held while one attempt reads, which may take long
@@ -63,7 +65,7 @@ func (b *body) Read(p []byte) (int, error) {
 			b.ended.Store(true)
 		}
 	case err != nil:
-		return n, b.fail(clientError(err))
+		return n, b.fail(b.clientError(err))
 	}
 	return n, err
 }
@@ -74,11 +76,15 @@ func (b *body) fail(err error) error {
 }
 
 // clientError tells a client that left from one that sends nonsense.
-func clientError(err error) error {
+func (b *body) clientError(err error) error {
 	var network net.Error
 	switch {
 	case errors.As(err, &network) && network.Timeout():
 		return errBodyIdle
+	case b.shared && !strings.Contains(err.Error(), "Content-Length"):
+		// The frames of a body are read elsewhere, where a bad one ends the connection
+		// or the stream. What is left is a length that was wrong.
+		return errClientGone
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network), errors.Is(err, net.ErrClosed):
 		return errClientGone
 	}

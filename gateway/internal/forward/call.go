@@ -25,6 +25,7 @@ type call struct {
 	cancel context.CancelCauseFunc
 
 	body     *body       // nil: there is none
+	feed     *feed       // the body once it goes over HTTP/2; nil before
 	trailer  http.Header // of the request that goes upstream
 	upstream error       // what broke the upstream's answer off
 	failure  error       // why there is no answer
@@ -43,9 +44,30 @@ func (c *call) takeBody(in *http.Request) {
 		in.Body = http.NoBody
 		return
 	}
-	c.body = &body{source: in.Body, most: c.proxy.bodyMost, watch: c.watch, atEnd: c.takeTrailers}
+	c.body = &body{source: in.Body, most: c.proxy.bodyMost, atEnd: c.takeTrailers, shared: in.ProtoMajor > 1}
 	c.answer.bodyRead = c.body.complete
 	in.Body = io.NopCloser(c.body)
+}
+
+// begin starts the watch, which may end the call at once: all that it looks at is
+// there.
+func (c *call) begin() {
+	c.watch = newWatch(limitsOf(c.ex), c.expire)
+	c.answer.watch = c.watch
+	if c.body != nil {
+		c.body.watch = c.watch
+	}
+}
+
+// bodyFirst reads a short body of HTTP/2 before anything goes upstream: whether it
+// has the length that it declares shows at its end only (RFC 9113, 8.1.1).
+func (c *call) bodyFirst() error {
+	r := c.ex.Request
+	if r.ProtoMajor == 1 || r.ContentLength <= 0 || r.ContentLength > replayMost {
+		return nil
+	}
+	c.feed = newFeed(c.body)
+	return c.feed.readWhole(r.ContentLength)
 }
 
 // rewrite finishes the request that ReverseProxy has cloned. It has taken the
@@ -179,6 +201,11 @@ func (c *call) expire(cause error) {
 func (c *call) end() {
 	c.watch.stop()
 	c.tries.end()
+	if c.feed != nil && c.ex.Request.ProtoMajor > 1 && !c.body.complete() {
+		// Nobody else reads there; over HTTP/1 the server ends the read.
+		_ = c.answer.control.SetReadDeadline(time.Unix(1, 0))
+		c.feed.wait()
+	}
 	if c.body != nil {
 		c.ex.Entry.BytesIn = c.body.read.Load()
 	}

@@ -48,6 +48,7 @@ func (c *call) modify(res *http.Response) error {
 		c.answer.Header()["Content-Type"] = nil
 	}
 	c.cleanTrailers(res)
+	c.makeRoomForTrailers(res)
 	res.Body = &answerBody{ReadCloser: res.Body, call: c, response: res}
 	return nil
 }
@@ -90,6 +91,16 @@ func (c *call) cleanTrailers(res *http.Response) {
 		if !c.ex.AnswerTrailer(name) {
 			delete(res.Trailer, name)
 		}
+	}
+}
+
+// makeRoomForTrailers leaves out the length of an answer over HTTP/2 that announces
+// trailers, for a client of HTTP/1 that wants them: they only go behind chunks.
+func (c *call) makeRoomForTrailers(res *http.Response) {
+	r := c.ex.Request
+	if len(res.Trailer) > 0 && res.ContentLength > 0 && r.ProtoMajor == 1 && len(r.Header["Te"]) > 0 {
+		delete(res.Header, "Content-Length")
+		c.answer.length = -1
 	}
 }
 

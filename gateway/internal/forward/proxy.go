@@ -15,6 +15,7 @@ import (
 // server's connection on the other, httputil.ReverseProxy between them.
 type proxy struct {
 	transport *http.Transport
+	h2        *h2Pool
 	chain     *filter.Chain
 	budget    *budget // shared with the other engine
 	bodyMost  int64
@@ -32,11 +33,15 @@ func newProxy(o Options, b *budget) *proxy {
 		// What ReverseProxy has to say we say better in the access log.
 		errors: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
-	p.transport = newTransport(o.Upstream, o.RootCAs, &p.buffers)
+	d := newDialer(o.Upstream, o.RootCAs, &p.buffers)
+	p.transport, p.h2 = newTransport(o.Upstream, d), newH2Pool(o.Upstream, d)
 	return p
 }
 
-func (p *proxy) close() { p.transport.CloseIdleConnections() }
+func (p *proxy) close() {
+	p.transport.CloseIdleConnections()
+	p.h2.close()
+}
 
 // carry forwards the exchange. The call is over when it returns: no goroutine of
 // it reads the request or writes the answer any more.
@@ -49,12 +54,10 @@ func (p *proxy) carry(a *answer, ex *filter.Exchange) error {
 		ex.Request.Context(), connectLimit{}, ex.Route.Timeouts.Connect))
 	defer cancel(nil)
 	c.ctx, c.cancel = ctx, cancel
-	c.watch = newWatch(ex.Route.Timeouts, c.expire)
-	a.watch = c.watch
-	defer c.end()
-
 	in := ex.Request.WithContext(ctx)
 	c.takeBody(in)
+	c.begin()
+	defer c.end()
 	reverse := httputil.ReverseProxy{
 		Rewrite:        c.rewrite,
 		Transport:      c,
@@ -64,7 +67,7 @@ func (p *proxy) carry(a *answer, ex *filter.Exchange) error {
 		BufferPool:     &p.buffers,
 		ErrorLog:       p.errors,
 	}
-	if c.serve(&reverse, in) {
+	if c.bodyFirst() == nil && c.serve(&reverse, in) {
 		a.end()
 		return nil
 	}

@@ -25,11 +25,7 @@ var errRefusedAddress = errors.New("link-local and metadata addresses are refuse
 // newTransport returns the pool of upstream connections. It adds nothing to what
 // it is given, follows no proxy setting, and has no time limits of its own but
 // those of the pool: a request's are kept by its watch.
-func newTransport(o config.Upstream, roots *x509.CertPool, buffers *bufferPool) *http.Transport {
-	d := &dialer{tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, buffers: buffers}
-	if !o.AllowLinkLocal {
-		d.Control = refuseLinkLocal
-	}
+func newTransport(o config.Upstream, d *dialer) *http.Transport {
 	return &http.Transport{
 		DialContext:            d.plain,
 		DialTLSContext:         d.secure,
@@ -49,6 +45,14 @@ type dialer struct {
 	net.Dialer
 	tls     *tls.Config
 	buffers *bufferPool
+}
+
+func newDialer(o config.Upstream, roots *x509.CertPool, buffers *bufferPool) *dialer {
+	d := &dialer{tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, buffers: buffers}
+	if !o.AllowLinkLocal {
+		d.Control = refuseLinkLocal
+	}
+	return d
 }
 
 // refuseLinkLocal is asked with the address that a name was resolved to, so no
@@ -72,18 +76,54 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
+// plain connects for HTTP/1.
 func (d *dialer) plain(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := d.bare(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &upstreamConn{Conn: c, buffers: d.buffers}, nil
+}
+
+// secure connects with TLS, for HTTP/1. The wrapper is around it, so it sees plain
+// text.
+func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := d.handshake(ctx, network, address, "")
+	if err != nil {
+		return nil, err
+	}
+	return &upstreamConn{Conn: c, buffers: d.buffers}, nil
+}
+
+// errNotH2 says that an upstream that is asked for HTTP/2 does not speak it.
+var errNotH2 = errors.New("the upstream does not agree to HTTP/2")
+
+// secureH2 connects with TLS, for HTTP/2.
+func (d *dialer) secureH2(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := d.handshake(ctx, network, address, "h2")
+	if err != nil {
+		return nil, err
+	}
+	if c.ConnectionState().NegotiatedProtocol != "h2" {
+		_ = c.Close()
+		return nil, &connectError{errNotH2}
+	}
+	return c, nil
+}
+
+// bare connects without TLS.
+func (d *dialer) bare(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	c, err := d.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, &connectError{err}
 	}
-	return &upstreamConn{Conn: c, buffers: d.buffers}, nil
+	return c, nil
 }
 
-// secure connects with TLS. The wrapper is around it, so it sees plain text.
-func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn, error) {
+// handshake connects with TLS and asks for a protocol, "" for none in particular.
+func (d *dialer) handshake(ctx context.Context, network, address, protocol string) (*tls.Conn, error) {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	c, err := d.DialContext(ctx, network, address)
@@ -92,10 +132,13 @@ func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn,
 	}
 	conf := d.tls.Clone()
 	conf.ServerName, _, _ = net.SplitHostPort(address)
+	if protocol != "" {
+		conf.NextProtos = []string{protocol}
+	}
 	secured := tls.Client(c, conf)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = c.Close()
 		return nil, &connectError{err}
 	}
-	return &upstreamConn{Conn: secured, buffers: d.buffers}, nil
+	return secured, nil
 }

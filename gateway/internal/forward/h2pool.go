@@ -1,0 +1,195 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"specialroutes.example/gateway/internal/config"
+)
+
+// Bounds of HTTP/2 connections to upstreams.
+const (
+	// streamBuffer is how much of one answer may wait here for a client that reads
+	// slowly. net/http's own is 4 MiB.
+	streamBuffer = 256 << 10
+
+	// writeStall ends a connection that has taken no byte for so long: all requests
+	// on it wait for the one that is being written.
+	writeStall = 10 * time.Second
+)
+
+// freshMost is how many new connections may be closed, or full, before a request
+// that waited for them is on one.
+const freshMost = 8
+
+var errGoneAtOnce = errors.New("new connections are of no use")
+
+// h2Pool is the HTTP/2 connections to upstreams. net/http's own pool is not used,
+// for it sends requests again by itself, also some that the upstream may have
+// acted on. It is safe for concurrent use.
+type h2Pool struct {
+	transport *http.Transport
+	context   context.Context // of the dials; ends with close
+	cancel    context.CancelFunc
+	dials     sync.WaitGroup
+
+	mu    sync.Mutex
+	hosts map[h2Key]*h2Host
+}
+
+// h2Key names where connections lead: scheme is that of the target, h2c or h2.
+type h2Key struct{ scheme, address string }
+
+// h2Host is the connections to one upstream.
+type h2Host struct {
+	conns []*http.ClientConn
+	dial  *h2Dial // under way; nil: none is
+}
+
+// h2Dial is a connect that any number of requests wait for.
+type h2Dial struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+func newH2Pool(o config.Upstream, d *dialer) *h2Pool {
+	p := &h2Pool{
+		transport: &http.Transport{
+			DialContext:            d.bare,
+			DialTLSContext:         d.secureH2,
+			DisableCompression:     true,
+			IdleConnTimeout:        o.IdleTimeout,
+			ExpectContinueTimeout:  continueWait,
+			MaxResponseHeaderBytes: answerHeadMost,
+			Protocols:              new(http.Protocols),
+			HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: streamBuffer, WriteByteTimeout: writeStall},
+		},
+		hosts: make(map[h2Key]*h2Host),
+	}
+	p.transport.Protocols.SetHTTP2(true)
+	p.transport.Protocols.SetUnencryptedHTTP2(true)
+	p.context, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// take returns a connection with a stream reserved on it, which RoundTrip uses up.
+// The error is ctx's, or one that is errConnect.
+func (p *h2Pool) take(ctx context.Context, key h2Key) (*http.ClientConn, error) {
+	for fresh := 0; ; fresh++ {
+		if fresh > freshMost {
+			return nil, &connectError{errGoneAtOnce}
+		}
+		conn, dial := p.reserve(ctx, key)
+		if conn != nil {
+			return conn, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-dial.done:
+			if dial.err != nil {
+				return nil, dial.err
+			}
+		}
+	}
+}
+
+// reserve reserves a stream, or returns the connect to wait for.
+func (p *h2Pool) reserve(ctx context.Context, key h2Key) (*http.ClientConn, *h2Dial) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h := p.hosts[key]
+	if h == nil {
+		h = new(h2Host)
+		p.hosts[key] = h
+	}
+	for _, c := range h.conns {
+		if c.Reserve() == nil {
+			return c, nil
+		}
+	}
+	if h.dial == nil {
+		h.dial = &h2Dial{done: make(chan struct{})}
+		p.sweep()
+		dial, limit := h.dial, ctx.Value(connectLimit{})
+		p.dials.Go(func() {
+			p.connect(context.WithValue(p.context, connectLimit{}, limit), key, h, dial)
+		})
+	}
+	return nil, h.dial
+}
+
+// connect makes a connection that belongs to no request: the one that needed it
+// first may leave while others wait.
+func (p *h2Pool) connect(ctx context.Context, key h2Key, h *h2Host, dial *h2Dial) {
+	conn, err := p.transport.NewClientConn(ctx, h2Schemes[key.scheme], key.address)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer close(dial.done)
+	h.dial = nil
+	switch {
+	case err != nil:
+		dial.err = &connectError{err}
+	case ctx.Err() != nil:
+		dial.err = &connectError{ctx.Err()}
+		retire(conn)
+	default:
+		h.conns = append(h.conns, conn)
+	}
+}
+
+// h2Schemes are the schemes of targets that HTTP/2 is spoken with, and what they
+// are called on the wire.
+var h2Schemes = map[string]string{"h2c": "http", "h2": "https"}
+
+// sweep forgets what has been closed. The caller holds mu.
+func (p *h2Pool) sweep() {
+	for key, h := range p.hosts {
+		h.conns = slices.DeleteFunc(h.conns, func(c *http.ClientConn) bool { return c.Err() != nil })
+		if len(h.conns) == 0 && h.dial == nil {
+			delete(p.hosts, key)
+		}
+	}
+}
+
+// discard takes a connection that no answer came from in time out of the pool. Its
+// other requests go on.
+func (p *h2Pool) discard(key h2Key, conn *http.ClientConn) {
+	p.mu.Lock()
+	if h := p.hosts[key]; h != nil {
+		h.conns = slices.DeleteFunc(h.conns, func(c *http.ClientConn) bool { return c == conn })
+	}
+	p.mu.Unlock()
+	retire(conn)
+}
+
+// close ends the connects that are under way, and the connections when their
+// requests end.
+func (p *h2Pool) close() {
+	p.cancel()
+	p.dials.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.hosts {
+		for _, c := range h.conns {
+			retire(c)
+		}
+	}
+	clear(p.hosts)
+}
+
+// retire closes a connection when nothing is in flight on it.
+func retire(c *http.ClientConn) {
+	c.SetStateHook(closeUnused)
+	closeUnused(c)
+}
+
+func closeUnused(c *http.ClientConn) {
+	if c.InFlight() == 0 {
+		_ = c.Close()
+	}
+}
