@@ -37,27 +37,28 @@ const (
 	bodyBuffer = 32 << 10
 )
 
-// linkBuffers and bodyBuffers are shared by all engines of the process, as the
-// memory is.
+// linkBuffers are the buffers that no link holds at the moment.
 type linkBuffers struct{ small, large sync.Pool }
 
 func (b *linkBuffers) get(size int) []byte {
-	pool := &b.small
-	if size > linkBuffer {
-		pool = &b.large
+	if size <= linkBuffer {
+		if p, ok := b.small.Get().(*[linkBuffer]byte); ok {
+			return p[:]
+		}
+		return new([linkBuffer]byte)[:]
 	}
-	if p, ok := pool.Get().(*[]byte); ok {
-		return *p
+	if p, ok := b.large.Get().(*[bodyBuffer]byte); ok {
+		return p[:]
 	}
-	return make([]byte, size)
+	return new([bodyBuffer]byte)[:]
 }
 
 func (b *linkBuffers) put(p []byte) {
 	switch cap(p) {
 	case linkBuffer:
-		b.small.Put(&p)
+		b.small.Put((*[linkBuffer]byte)(p))
 	case bodyBuffer:
-		b.large.Put(&p)
+		b.large.Put((*[bodyBuffer]byte)(p))
 	}
 }
 

@@ -223,8 +223,9 @@ func (p *linkPool) put(at int, l *link, now time.Time) {
 func (p *linkPool) shelve(at int, l *link) bool {
 	for i := range p.shelves {
 		if s := &p.shelves[(at+i)%len(p.shelves)]; s.mu.TryLock() {
-			defer s.mu.Unlock()
-			return s.push(l)
+			kept := s.push(l)
+			s.mu.Unlock()
+			return kept
 		}
 	}
 	s := &p.shelves[at%len(p.shelves)]
