@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"specialroutes.example/gateway/internal/records"
 	"specialroutes.example/gateway/internal/records/recordstest"
+	"specialroutes.example/gateway/internal/registry/consul"
 	"specialroutes.example/gateway/internal/registry/consul/consultest"
 	"specialroutes.example/services/estate/consulagent/consulagenttest"
 	"specialroutes.example/services/registration"
@@ -115,6 +118,43 @@ func TestARecordThatNamesAnotherServiceCostsNoCall(t *testing.T) {
 		_, h, _ := get(t, g.data+"/api/org/x")
 		return h.Get("X-Route-Variant") == "away"
 	})
+}
+
+// Only what is named for the first time is waited for: a service that Consul does not
+// tell of would otherwise delay every change after it.
+func TestAServiceThatConsulDoesNotTellOfDelaysOneRecordAlone(t *testing.T) {
+	t.Parallel()
+	r, err := consul.New(consul.Options{Address: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	naming := func(service string) *records.Store {
+		feed, store := recordstest.NewFeed(t), new(records.Store)
+		feed.Put("org", fmt.Sprintf(`{"service":"org","active":true,"default":"v","variants":[{"name":"v","weight":1,"service":%q}]}`, service))
+		f, err := records.NewFollower(records.Options{URLs: []string{feed.URL}}, store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = f.Run(ctx) })
+		<-f.Ready()
+		cancel()
+		running.Wait()
+		return store
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is waited for in this test
+	store := naming("away")
+	v := &variants{registry: r, store: store, table: []string{"org"}}
+	v.prepare(over, store.Load())
+	if v.next != nil {
+		t.Error("a service that is named already is waited for")
+	}
+	v.prepare(over, naming("new").Load())
+	if v.next == nil || !slices.Equal(v.followed, []string{"away", "new"}) {
+		t.Errorf("followed %v, want what is named and what is about to be", v.followed)
+	}
 }
 
 func TestConsulThatComesBackEmptyCostsNoCallAndDeadInstancesGo(t *testing.T) {

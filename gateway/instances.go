@@ -143,9 +143,13 @@ func (v *variants) run(ctx context.Context) error {
 }
 
 // prepare follows what the next records name, beside what those in force do, and
-// waits for the first answers.
+// waits for the first answers about what they name for the first time. A service that
+// Consul does not tell of delays the record that names it, and no change after that.
 func (v *variants) prepare(ctx context.Context, next *records.Snapshot) {
-	wanted := variantServices(next, v.table)
+	known := variantServices(v.store.Load(), v.table)
+	wanted := slices.DeleteFunc(variantServices(next, v.table), func(service string) bool {
+		return slices.Contains(known, service)
+	})
 	missing := func() bool {
 		return slices.ContainsFunc(wanted, func(service string) bool { return !v.registry.Answered(service) })
 	}
@@ -187,9 +191,9 @@ func (v *variants) look() {
 		slices.Sort(wanted)
 		wanted = slices.Compact(wanted)
 	}
-	if !slices.Equal(wanted, v.followed) {
+	if v.followed == nil || !slices.Equal(wanted, v.followed) { // told once, be it of none
 		v.registry.Follow(wanted)
-		v.followed = wanted
+		v.followed = append([]string{}, wanted...)
 	}
 }
 

@@ -89,6 +89,11 @@ func TestInstancesOfTheFileWaitForTheirServiceToBeFollowed(t *testing.T) {
 	}
 	r.Follow([]string{"a"})
 	shows(t, r, "1?", "2?")
+	r.Restore([]registry.Known{{Service: "nobody", AsOf: time.Now()}})
+	r.Follow([]string{"a"})
+	if got := r.State(); len(got) != 1 {
+		t.Errorf("State = %v, want what is followed alone", got)
+	}
 	select {
 	case <-r.Ready():
 		t.Error("ready, though nothing is known of the table's service")
