@@ -55,6 +55,7 @@ func Standard(s Settings) *Chain {
 		Pre(2, "target", target),
 		Pre(3, "match", match(s.Table, s.Records)),
 		Pre(4, "limits", limits(s.Limits)),
+		Pre(4, "expect", expect),
 		Pre(5, "client", client(s.TrustedProxies)),
 		Pre(6, "owned", owned),
 		Pre(7, "client-labels", clientLabels(s.ClientLabels, s.Records)),

@@ -67,7 +67,7 @@ func New(routes []config.Route) (*Table, error) {
 
 func newRoute(c config.Route) *Route {
 	r := &Route{
-		Host:         strings.ToLower(c.Host),
+		Host:         strings.ToLower(strings.TrimSuffix(c.Host, ".")),
 		Prefix:       strings.TrimRight(c.Prefix, "/"),
 		Service:      c.Service,
 		StripPrefix:  c.Strips(),
@@ -100,10 +100,11 @@ func (t *Table) Routes() []*Route { return t.routes }
 
 // Match returns the route of a raw path, nil when there is none. The longest
 // prefix wins, and ends where a segment ends. Routes of the very host come before
-// those of any host; host is a Host field's value, its case and port are ignored.
+// those of any host; host is a Host field's value, its case, its port and a dot at the
+// end of its name are ignored.
 func (t *Table) Match(host, path string) *Route {
 	if len(t.hosts) > 0 {
-		if p := t.hosts[strings.ToLower(withoutPort(host))]; p != nil {
+		if p := t.hosts[strings.ToLower(strings.TrimSuffix(withoutPort(host), "."))]; p != nil {
 			if r := p.longest(path); r != nil {
 				return r
 			}

@@ -60,6 +60,9 @@ func TestMatch(t *testing.T) {
 		{"x", "//double/x", "//double"},
 		{"shop.example", "/anything", "shop.example/"},
 		{"SHOP.example:8080", "/api/x", "shop.example/api"},
+		{"shop.example.", "/anything", "shop.example/"},
+		{"shop.example.:8080", "/anything", "shop.example/"},
+		{"shop.example..", "/anything", ""},
 		{"shop.example.org", "/anything", ""},
 		{"", "/api", "/api"},
 	}
