@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -80,6 +81,9 @@ func (p program) run(ctx context.Context, args []string) error {
 // check says what valid settings amount to. Load has refused all others.
 func (p program) check(c *config.Config) error {
 	if _, err := newEngine(c, p.stdout, nil); err != nil {
+		return err
+	}
+	if _, err := dataTLS(c, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	instances := fmt.Sprintf("instances of %d services", len(c.Instances))

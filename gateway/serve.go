@@ -146,12 +146,16 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	defer e.gateway.Close()
+	secured, err := dataTLS(c, log)
+	if err != nil {
+		return err
+	}
+	setGC(p.environ)
 	greet(c, p.environ, log)
 
 	draining := new(service.Draining)
 	open, opened := make(chan struct{}), make(chan struct{})
-	data := forward.NewServer(draining.Wrap(e.requests.InFlight(e.gateway)), c.Timeouts, c.Limits, log)
-	data.Observer, data.NewID = e.gateway.Observer(), uuid.NewString
+	data := newDataPort(c, e, draining, log)
 	port := admin.New(admin.Options{
 		Config: c, Records: e.store, Status: e.follower.Status, Registry: e.registry, Balancer: e.balancer,
 		Metrics: e.metrics, Draining: draining, Opened: opened,
@@ -160,7 +164,7 @@ func (p program) serve(ctx context.Context, c *config.Config) error {
 		Name: "gateway", Log: log, Draining: draining, Force: p.force,
 		Drain: service.DrainTimes{Delay: c.Drain.Delay, Limit: c.Drain.Limit},
 		Endpoints: []service.Endpoint{
-			{Name: "data", Address: c.Listen, Server: data, Open: open},
+			{Name: "data", Address: c.Listen, Server: data, TLS: secured, Open: open},
 			{Name: "admin", Address: c.Admin, Server: adminServer(port, log), Late: true},
 		},
 		Background: append([]background{

@@ -25,6 +25,20 @@ type Config struct {
 	// Listen is the address of the data port, "host:port". Default ":5555".
 	Listen string `yaml:"listen"`
 
+	// TLS is the data port's certificate. Without one the port speaks plain HTTP.
+	TLS TLS `yaml:"tls"`
+
+	// MaxConnections is how many connections of clients there are at most. Over it an
+	// idle one is closed for each new one; while none is idle, new ones wait in the
+	// system's queue. Default 0: half of the descriptors that the process may have; the
+	// other half is for upstreams.
+	MaxConnections int `yaml:"maxConnections"`
+
+	// Loop says whether one goroutine a connection serves plain HTTP/1.1, which costs a
+	// third; all else is net/http's in any case. It is there to compare, and for doubt.
+	// Default true; without effect anywhere but on Linux.
+	Loop bool `yaml:"loop"`
+
 	// Admin is the address of the admin port (health, metrics, what is in force),
 	// "host:port". It has no authentication, so it stays on the loopback interface
 	// by default: "127.0.0.1:5556".
@@ -91,6 +105,20 @@ type Config struct {
 	// Log says what is logged.
 	Log Log `yaml:"log"`
 }
+
+// TLS is a certificate and its key.
+type TLS struct {
+	// CertFile holds the certificate with its chain (PEM), KeyFile its key. Both are
+	// read anew when they change; while they do not fit, the last pair stays in use.
+	// Default "": none.
+	CertFile string `yaml:"certFile"`
+
+	// KeyFile holds the certificate's key (PEM). Default "": none.
+	KeyFile string `yaml:"keyFile"`
+}
+
+// Enabled reports whether there is a certificate.
+func (t TLS) Enabled() bool { return t.CertFile != "" }
 
 // Route leads the requests of a host and a path prefix to a service.
 type Route struct {
@@ -350,6 +378,7 @@ func Default() Config {
 	return Config{
 		Listen: ":5555",
 		Admin:  "127.0.0.1:5556",
+		Loop:   true,
 		Timeouts: Timeouts{
 			Connect:   time.Second,
 			Response:  30 * time.Second,

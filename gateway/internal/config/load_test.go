@@ -249,6 +249,7 @@ func TestMistakesNameLineAndField(t *testing.T) {
 		{"a route's timeouts", "routes:\n- prefix: /a\n  service: a\n  timeouts:\n    connect: 0s\n    header: 1s\n", []string{"6: routes[0].timeouts.header: unknown", "5: routes[0].timeouts.connect: "}},
 		{"limits", oneRoute + "limits: {headerBytes: 0, headerFields: 0, bodyBytes: -1}\n", []string{"2: limits.headerBytes: ", "2: limits.headerFields: ", "2: limits.bodyBytes: "}},
 		{"upstream", oneRoute + "upstream:\n  idleTimeout: 0s\n  maxIdlePerTarget: 0\n", []string{"4: upstream.maxIdlePerTarget: ", "3: upstream.idleTimeout: "}},
+		{"connections of clients", oneRoute + "maxConnections: -1\ntls: {certFile: a}\n", []string{"3: tls: ", "2: maxConnections: "}},
 		{"choice of instances", oneRoute + "zoneLabel: a=b\nactiveLimit: -1\n", []string{"3: activeLimit: ", "2: zoneLabel: "}},
 		{"drain", oneRoute + "drain: {delay: -1s, limit: -1s}\n", []string{"2: drain.delay: ", "2: drain.limit: "}},
 		{"no source of records", oneRoute + "records: {url: []}\n", []string{"2: records.url: at least one"}},

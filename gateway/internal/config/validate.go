@@ -39,6 +39,9 @@ func (d *draft) validate() {
 	if c.Listen == c.Admin && !strings.HasSuffix(c.Admin, ":0") {
 		d.mistake("admin", "must differ from listen, which is %s too", c.Listen)
 	}
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		d.mistake("tls", "certFile and keyFile go together")
+	}
 	if !slices.Contains([]ClientLabels{ClientLabelsAll, ClientLabelsNone, ClientLabelsTrusted}, c.ClientLabels) {
 		d.mistake("clientLabels", "%q is none of all, none, trusted", string(c.ClientLabels))
 	}
@@ -201,6 +204,7 @@ func (d *draft) limits(c *Config) {
 		{"limits.headerFields", int64(c.Limits.HeaderFields), 1},
 		{"limits.bodyBytes", int64(c.Limits.BodyBytes), 0},
 		{"activeLimit", int64(c.ActiveLimit), 0},
+		{"maxConnections", int64(c.MaxConnections), 0},
 		{"upstream.maxIdlePerTarget", int64(c.Upstream.MaxIdlePerTarget), 1},
 	} {
 		if f.value < f.least {

@@ -118,6 +118,10 @@ func (r *Requests) InFlight(next http.Handler) http.Handler {
 	})
 }
 
+// AddInFlight counts requests that no handler sees: delta is 1 when one begins, -1
+// when it is over.
+func (r *Requests) AddInFlight(delta int) { r.inFlight.Add(float64(delta)) }
+
 // Observe counts one request. It keeps nothing of e.
 func (r *Requests) Observe(e *accesslog.Entry) {
 	key := cellKey{e.Service, e.Variant, class(e.Status)}
