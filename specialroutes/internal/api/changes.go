@@ -66,7 +66,7 @@ func (a *api) changes(c *gin.Context) error {
 		if known { // what is of another history will be replaced by the answer
 			gateway.Cursor = f.after
 		}
-		a.Gateways.Tell(c.Request.Context(), gateway)
+		a.Gateways.Tell(c.Request.Context(), peerAddress(c.Request), gateway)
 	}}
 	changes, err := a.Feed.Changes(c.Request.Context(), ask)
 	if err != nil {

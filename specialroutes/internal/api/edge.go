@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"time"
 
@@ -95,6 +96,12 @@ func capped(s string) string {
 		return s[:maxLogged] + "…"
 	}
 	return s
+}
+
+// peerAddress is clientAddress as an address; the zero one when it is none.
+func peerAddress(r *http.Request) netip.Addr {
+	a, _ := netip.ParseAddr(clientAddress(r))
+	return a
 }
 
 // clientAddress is the peer's, without port. Headers that claim another one are not

@@ -55,6 +55,7 @@ type gatewayEntry struct {
 	SetAside []string  `json:"setAside"`
 	Seen     time.Time `json:"seen"`
 	Live     bool      `json:"live"`
+	Follows  bool      `json:"follows"`
 }
 
 func (a *api) listGateways(c *gin.Context) error {
@@ -69,7 +70,7 @@ func (a *api) listGateways(c *gin.Context) error {
 	for _, g := range known {
 		list.Gateways = append(list.Gateways, gatewayEntry{
 			ID: g.ID, Version: g.Version, Cursor: feedCursor(g.Cursor), Revision: g.Cursor.Revision,
-			SetAside: append([]string{}, g.SetAside...), Seen: g.Seen, Live: g.Age <= gateways.LiveFor,
+			SetAside: append([]string{}, g.SetAside...), Seen: g.Seen, Live: g.Age <= gateways.LiveFor, Follows: g.Follows,
 		})
 	}
 	return writeJSON(c, http.StatusOK, list)

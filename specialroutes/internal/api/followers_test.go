@@ -113,7 +113,7 @@ func TestApplied_NamesTheGatewayThatStoppedAfterAWhile(t *testing.T) {
 func TestApplied_AStopIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	srv := start(t, openSQLite(t))
-	if err := srv.store.SeeGateway(t.Context(), store.Gateway{ID: "gw-1"}); err != nil {
+	if err := srv.store.SeeGateway(t.Context(), store.Gateway{ID: "gw-1", Cursor: store.Cursor{Nonce: "x"}}); err != nil {
 		t.Fatal(err)
 	}
 	srv.drain.Begin()

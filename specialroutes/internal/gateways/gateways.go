@@ -7,6 +7,8 @@ package gateways
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +23,15 @@ const (
 
 	// Patience is how long Await waits at most.
 	Patience = 10 * time.Second
+
+	// Newcomer is how long after its first question a gateway counts that has not
+	// asked again from where the answer brought it. A real one does within moments;
+	// anybody can make up the ID of one that never will.
+	Newcomer = 5 * time.Second
+
+	// MostOfPeer is how many IDs of gateways that run are listened to from one address
+	// (IPv6: one /64).
+	MostOfPeer = 200
 
 	// interval is the time between two looks at the table while somebody waits.
 	interval = 50 * time.Millisecond
@@ -38,12 +49,14 @@ type Tracker struct {
 	store store.Gateways
 	log   *slog.Logger
 
-	mu   sync.Mutex
-	told map[string]told // what was written last, by gateway
+	mu     sync.Mutex
+	told   map[string]told // what was written last, by gateway
+	warned time.Time       // when it was told last that there are too many
 }
 
 type told struct {
 	gateway store.Gateway
+	peer    netip.Prefix
 	at      time.Time
 }
 
@@ -52,10 +65,10 @@ func New(s store.Gateways, log *slog.Logger) *Tracker {
 	return &Tracker{store: s, log: log, told: map[string]told{}}
 }
 
-// Tell keeps what a gateway says. That it cannot be kept is logged and no error,
-// for the gateway needs its changes all the more.
-func (t *Tracker) Tell(ctx context.Context, g store.Gateway) {
-	if t.isKnown(g) {
+// Tell keeps what a gateway says that asks from an address. That it cannot be kept is
+// logged and no error, for the gateway needs its changes all the more.
+func (t *Tracker) Tell(ctx context.Context, from netip.Addr, g store.Gateway) {
+	if !t.isNews(peerOf(from), g) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
@@ -66,19 +79,52 @@ func (t *Tracker) Tell(ctx context.Context, g store.Gateway) {
 	}
 }
 
-// isKnown says whether the same was written a short while ago, and otherwise takes
-// it for written.
-func (t *Tracker) isKnown(g store.Gateway) bool {
+// peerOf returns what addresses of one sender have in common.
+func peerOf(a netip.Addr) netip.Prefix {
+	const network = 64 // bits, of IPv6
+	a = a.Unmap().WithZone("")
+	if !a.Is6() {
+		return netip.PrefixFrom(a, a.BitLen())
+	}
+	p, _ := a.Prefix(network) // fails only for more bits than there are
+	return p
+}
+
+// isNews says whether something is to be written, and takes it for written. It is not
+// when the same was written a short while ago, or when the peer has told of as many
+// gateways as may be.
+func (t *Tracker) isNews(peer netip.Prefix, g store.Gateway) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last, ok := t.told[g.ID]
 	if ok && time.Since(last.at) < refresh && same(last.gateway, g) {
+		return false
+	}
+	if !ok && !t.hasRoom(peer) {
+		return false
+	}
+	t.told[g.ID] = told{gateway: g, peer: peer, at: time.Now()}
+	return true
+}
+
+// hasRoom says whether one more ID of a peer is listened to, and drops what is old.
+// t.mu is held.
+func (t *Tracker) hasRoom(peer netip.Prefix) bool {
+	maps.DeleteFunc(t.told, func(_ string, last told) bool { return time.Since(last.at) > LiveFor })
+	mine := 0
+	for _, last := range t.told {
+		if last.peer == peer {
+			mine++
+		}
+	}
+	if mine < MostOfPeer && len(t.told) < store.MaxGateways {
 		return true
 	}
-	if !ok && len(t.told) >= store.MaxGateways {
-		clear(t.told) // it only saves writes
+	if time.Since(t.warned) > LiveFor {
+		t.warned = time.Now()
+		t.log.Warn("more gateways ask than are listened to; wait=applied and the list leave out those that came last",
+			"peer", peer.String(), "ofPeer", mine, "ofAll", len(t.told))
 	}
-	t.told[g.ID] = told{gateway: g, at: time.Now()}
 	return false
 }
 
@@ -99,14 +145,14 @@ func (t *Tracker) List(ctx context.Context) ([]store.Gateway, error) {
 
 // Progress is how far a change has got.
 type Progress struct {
-	Of       int      `json:"of"`       // gateways that run
+	Of       int      `json:"of"`       // gateways that run and follow
 	Now      int      `json:"now"`      // those that are at or past the change
 	Behind   []string `json:"behind"`   // the others
 	SetAside []string `json:"setAside"` // those past it that cannot use the record
 }
 
-// Await waits until every gateway that runs is at or past the change of a service's
-// record, but no longer than Patience, until stop is closed, or ctx ends. It
+// Await waits until every gateway that runs and follows is at or past the change of a service's
+// record (or of labels: ""), but no longer than Patience, until stop is closed, or ctx ends. It
 // returns how far the change has got then; the error is one of the table.
 func (t *Tracker) Await(ctx context.Context, service string, change store.Cursor, stop <-chan struct{}) (Progress, error) {
 	over := time.NewTimer(Patience)
@@ -135,8 +181,12 @@ func (t *Tracker) Await(ctx context.Context, service string, change store.Cursor
 }
 
 func progress(live []store.Gateway, service string, change store.Cursor) Progress {
-	p := Progress{Of: len(live), Behind: []string{}, SetAside: []string{}}
+	p := Progress{Behind: []string{}, SetAside: []string{}}
 	for _, g := range live {
+		if !g.Follows && g.KnownFor > Newcomer {
+			continue
+		}
+		p.Of++
 		if g.Cursor.Revision < change.Revision {
 			p.Behind = append(p.Behind, g.ID)
 			continue

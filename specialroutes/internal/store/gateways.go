@@ -22,15 +22,23 @@ type Gateway struct {
 
 	// Age is how long ago that was, by the clock that Seen is of.
 	Age time.Duration
+
+	// Follows says that it has asked, now or earlier, from a place in this database's
+	// history, and so has taken an answer in. Anybody can ask without one.
+	Follows bool
+
+	// KnownFor is how long ago it was heard of first.
+	KnownFor time.Duration
 }
 
 // Gateways keeps what gateways tell, for all processes on a database to see. It is
 // a part of every Store, apart from its records: losing it loses nothing that the
 // gateways do not tell again within a minute.
 type Gateways interface {
-	// SeeGateway keeps what a gateway tells, in the place of what it told before. Seen
-	// and Age are the store's to set. Gateways beyond MaxGateways, or not heard of for
-	// GatewayAge, are forgotten.
+	// SeeGateway keeps what a gateway tells, in the place of what it told before. Seen,
+	// Age, Follows and KnownFor are the store's to set. Gateways not heard of for
+	// GatewayAge are forgotten, and those beyond MaxGateways: first those that do not
+	// follow, then those that were not heard of for longest.
 	SeeGateway(ctx context.Context, g Gateway) error
 
 	// ListGateways returns the gateways that were heard of within a time, by their ID.

@@ -29,16 +29,18 @@ func (s *Store) seeGateway(ctx context.Context, g store.Gateway, setAside string
 	defer func() { _ = tx.Rollback() }()
 	now := s.sources.Now().UTC()
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO gateways (id, version, revision, nonce, set_aside, seen_at) VALUES (?, ?, ?, ?, ?, ?)
+		INSERT INTO gateways (id, version, revision, nonce, set_aside, seen_at, follows, since)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?6)
 		ON CONFLICT (id) DO UPDATE SET version = excluded.version, revision = excluded.revision,
-			nonce = excluded.nonce, set_aside = excluded.set_aside, seen_at = excluded.seen_at`,
-		g.ID, g.Version, g.Cursor.Revision, g.Cursor.Nonce, setAside, now.Format(timeLayout))
+			nonce = excluded.nonce, set_aside = excluded.set_aside, seen_at = excluded.seen_at,
+			follows = COALESCE(gateways.follows, true) OR excluded.follows`,
+		g.ID, g.Version, g.Cursor.Revision, g.Cursor.Nonce, setAside, now.Format(timeLayout), !g.Cursor.IsZero())
 	if err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `
 		DELETE FROM gateways WHERE seen_at < ?
-		OR id IN (SELECT id FROM gateways ORDER BY seen_at DESC LIMIT -1 OFFSET ?)`,
+		OR id IN (SELECT id FROM gateways ORDER BY COALESCE(follows, true) DESC, seen_at DESC LIMIT -1 OFFSET ?)`,
 		now.Add(-store.GatewayAge).Format(timeLayout), store.MaxGateways)
 	if err != nil {
 		return err
@@ -51,25 +53,29 @@ func (s *Store) ListGateways(ctx context.Context, within time.Duration) ([]store
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	now := s.sources.Now().UTC()
-	list, err := query(limited, s.reader, scanGateway, `
-		SELECT id, version, revision, nonce, set_aside, seen_at FROM gateways
+	list, err := query(limited, s.reader, scanGateway(now), `
+		SELECT id, version, revision, nonce, set_aside, seen_at, COALESCE(follows, true), since FROM gateways
 		WHERE seen_at >= ? ORDER BY id`, now.Add(-within).Format(timeLayout))
-	for i := range list {
-		list[i].Age = max(0, now.Sub(list[i].Seen))
-	}
 	return list, meaning(ctx, "list gateways", err)
 }
 
-func scanGateway(rows *sql.Rows) (store.Gateway, error) {
-	var g store.Gateway
-	var setAside []byte
-	var seen string
-	err := rows.Scan(&g.ID, &g.Version, &g.Cursor.Revision, &g.Cursor.Nonce, &setAside, &seen)
-	if err != nil {
-		return g, err
+// scanGateway makes a function that reads a gateway, and how long it was heard of
+// before now.
+func scanGateway(now time.Time) func(*sql.Rows) (store.Gateway, error) {
+	return func(rows *sql.Rows) (store.Gateway, error) {
+		var g store.Gateway
+		var setAside []byte
+		var seen string
+		var since sql.NullString
+		err := rows.Scan(&g.ID, &g.Version, &g.Cursor.Revision, &g.Cursor.Nonce, &setAside, &seen, &g.Follows, &since)
+		if err != nil {
+			return g, err
+		}
+		if g.Seen, err = time.Parse(timeLayout, seen); err != nil {
+			return g, err
+		}
+		first, _ := time.Parse(timeLayout, since.String) // the zero time: long ago
+		g.Age, g.KnownFor = max(0, now.Sub(g.Seen)), max(0, now.Sub(first))
+		return g, json.Unmarshal(setAside, &g.SetAside)
 	}
-	if g.Seen, err = time.Parse(timeLayout, seen); err != nil {
-		return g, err
-	}
-	return g, json.Unmarshal(setAside, &g.SetAside)
 }

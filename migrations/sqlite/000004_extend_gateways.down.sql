@@ -1,0 +1,2 @@
+ALTER TABLE gateways DROP COLUMN since;
+ALTER TABLE gateways DROP COLUMN follows;
