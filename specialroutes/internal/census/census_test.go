@@ -22,10 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// table is a store of which only List is asked.
+// table is a store of which only lists are asked.
 type table struct {
 	mu      sync.Mutex
 	records []store.Stored // by name
+	labels  []store.Labels // of one service, by ID
 	err     error
 }
 
@@ -46,6 +47,16 @@ func (t *table) List(_ context.Context, after string, limit int) ([]store.Stored
 	return slices.Clone(rest[:min(limit, len(rest))]), t.err
 }
 
+func (t *table) ListLabels(_ context.Context, _ string, after store.Instance, limit int) ([]store.Labels, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rest := t.labels
+	for len(rest) > 0 && rest[0].ID <= after.ID {
+		rest = rest[1:]
+	}
+	return slices.Clone(rest[:min(limit, len(rest))]), t.err
+}
+
 func TestCensusCountsOverAllPagesAndNamesWhatIsBrokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs bytes.Buffer
@@ -56,6 +67,13 @@ func TestCensusCountsOverAllPagesAndNamesWhatIsBrokenOnce(t *testing.T) {
 				s.Broken = "a reason"
 			}
 			tab.records = append(tab.records, s)
+		}
+		for i := range 1500 {
+			l := store.Labels{Instance: store.Instance{Service: "svc", ID: fmt.Sprintf("%04d", i)}}
+			if i == 1200 {
+				l.Broken = "another reason"
+			}
+			tab.labels = append(tab.labels, l)
 		}
 		registry := prometheus.NewRegistry()
 		c := census.New(tab, slog.New(slog.NewTextHandler(&logs, nil)), registry)
@@ -74,6 +92,9 @@ func TestCensusCountsOverAllPagesAndNamesWhatIsBrokenOnce(t *testing.T) {
 		time.Sleep(3 * census.Interval)
 		synctest.Wait()
 		expect(t, registry, counts(2, 2498))
+		if got := strings.Count(logs.String(), "another reason"); got != 1 || !strings.Contains(logs.String(), "instance=1200") {
+			t.Errorf("the log names %d changes of labels, want one once: %s", got, &logs)
+		}
 		if got := strings.Count(logs.String(), "a reason"); got != 3 {
 			t.Errorf("the log names %d broken records, want each of 3 once: %s", got, &logs)
 		}
@@ -85,7 +106,11 @@ func TestCensusCountsOverAllPagesAndNamesWhatIsBrokenOnce(t *testing.T) {
 }
 
 func counts(broken, good int) string {
-	return fmt.Sprintf(`# HELP specialroutes_records Route records by state; a broken one cannot be used. Counted every 30 s.
+	return fmt.Sprintf(`# HELP specialroutes_instance_labels Instances whose labels are changed, by state; a broken change cannot be used. Counted every 30 s.
+# TYPE specialroutes_instance_labels gauge
+specialroutes_instance_labels{state="broken"} 1
+specialroutes_instance_labels{state="good"} 1499
+# HELP specialroutes_records Route records by state; a broken one cannot be used. Counted every 30 s.
 # TYPE specialroutes_records gauge
 specialroutes_records{state="broken"} %d
 specialroutes_records{state="good"} %d
