@@ -12,6 +12,7 @@ func client(trusted []netip.Prefix) func(*Exchange) error {
 		if ap, err := netip.ParseAddrPort(ex.Request.RemoteAddr); err == nil {
 			ex.Peer = ap.Addr().Unmap().WithZone("")
 		}
+		ex.peer = hop(ex.Peer, ex.Request.RemoteAddr)
 		ex.Trusted = within(trusted, ex.Peer)
 		ex.Client = ex.Peer
 		if ex.Trusted {

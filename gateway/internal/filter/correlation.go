@@ -13,7 +13,7 @@ func correlation(newID func() string) func(*Exchange) error {
 			return nil
 		}
 		id := newID()
-		h[CorrelationID] = []string{id}
+		h[CorrelationID] = ex.line(id)
 		ex.Entry.CorrelationID, ex.Entry.CorrelationReplaced = id, true
 		return nil
 	}

@@ -30,6 +30,10 @@ type Exchange struct {
 	Decision routing.Decision
 
 	labels []string // the routing headers that the client may not send; nil: it may
+	peer   string   // Peer as text, "unknown" where it is not known
+
+	values [16]string // of fields that the filters set, without an allocation for each
+	valued int
 
 	Selection *balance.Selection // the targets to try
 	Pick      *balance.Pick      // the one in use; nil before there is one
@@ -39,6 +43,17 @@ type Exchange struct {
 
 	// Entry is what will be logged. Each step fills in what it knows.
 	Entry accesslog.Entry
+}
+
+// line returns a value as the only line of a field. It is valid as long as the
+// exchange.
+func (ex *Exchange) line(value string) []string {
+	if ex.valued == len(ex.values) {
+		return []string{value}
+	}
+	ex.values[ex.valued] = value
+	ex.valued++
+	return ex.values[ex.valued-1 : ex.valued : ex.valued]
 }
 
 // Path returns the raw path that the upstream is asked for, without the target's
@@ -53,7 +68,7 @@ func (ex *Exchange) Use(p *balance.Pick, h http.Header) {
 	if variant, why := ex.Selection.GaveWay(); variant != "" {
 		ex.Entry.Fallback = "wanted=" + variant + "; reason=" + string(why)
 	}
-	h[RouteVariant] = []string{p.Variant.Name}
+	h[RouteVariant] = ex.line(p.Variant.Name)
 }
 
 // Refusal is an answer of the gateway's own: an error whose text the client may

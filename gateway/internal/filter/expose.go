@@ -6,19 +6,19 @@ import "net/http"
 // setting hides them. An upstream has no say in it.
 func expose(on bool) func(*Exchange) {
 	return func(ex *Exchange) {
-		setOrDelete(ex.Answer, RouteVariant, ex.Entry.Variant, on)
-		setOrDelete(ex.Answer, RouteReason, ex.Entry.Reason, on)
-		setOrDelete(ex.Answer, RouteFallback, ex.Entry.Fallback, on)
-		setOrDelete(ex.Answer, OverrideInvalid, ex.Entry.OverrideInvalid, on)
+		setOrDelete(ex, RouteVariant, ex.Entry.Variant, on)
+		setOrDelete(ex, RouteReason, ex.Entry.Reason, on)
+		setOrDelete(ex, RouteFallback, ex.Entry.Fallback, on)
+		setOrDelete(ex, OverrideInvalid, ex.Entry.OverrideInvalid, on)
 	}
 }
 
-func setOrDelete(h http.Header, name, value string, on bool) {
+func setOrDelete(ex *Exchange, name, value string, on bool) {
 	if on && value != "" {
-		h[name] = []string{value}
+		ex.Answer[name] = ex.line(value)
 		return
 	}
-	delete(h, name)
+	delete(ex.Answer, name)
 }
 
 // CleanInformational removes from the head of a 1xx answer what does not belong

@@ -11,41 +11,46 @@ import (
 // or kept.
 func forwarded(ex *Exchange) error {
 	h := ex.Request.Header
-	appendTo(h, forwardedFor, hop(ex.Peer))
-	appendTo(h, forwardedField, forwardedElement(ex))
-	setUnless(h, forwardedProto, scheme(ex.Request), validProto)
+	appendTo(ex, forwardedFor, ex.peer)
+	appendTo(ex, forwardedField, forwardedElement(ex))
+	setUnless(ex, forwardedProto, scheme(ex.Request), validProto)
 	if host := ex.Request.Host; host != "" {
-		setUnless(h, forwardedHost, host, validHost)
-		setUnless(h, forwardedPort, portOf(host, scheme(ex.Request)), validPort)
+		setUnless(ex, forwardedHost, host, validHost)
+		setUnless(ex, forwardedPort, portOf(host, scheme(ex.Request)), validPort)
 	}
-	setPrefix(h, ex)
-	if ex.Client.IsValid() {
-		h[realIP] = []string{ex.Client.String()}
-	} else {
+	setPrefix(ex)
+	switch {
+	case ex.Client == ex.Peer && ex.Peer.IsValid():
+		h[realIP] = ex.line(ex.peer)
+	case ex.Client.IsValid():
+		h[realIP] = ex.line(ex.Client.String())
+	default:
 		delete(h, realIP)
 	}
 	return nil
 }
 
 // appendTo makes one line of what is there and value.
-func appendTo(h http.Header, name, value string) {
+func appendTo(ex *Exchange, name, value string) {
+	h := ex.Request.Header
 	if lines := h[name]; len(lines) > 0 {
 		value = strings.Join(lines, ", ") + ", " + value
 	}
-	h[name] = []string{value}
+	h[name] = ex.line(value)
 }
 
 // setUnless keeps a single valid line, and sets value else.
-func setUnless(h http.Header, name, value string, valid func(string) bool) {
+func setUnless(ex *Exchange, name, value string, valid func(string) bool) {
+	h := ex.Request.Header
 	if lines := h[name]; len(lines) != 1 || !valid(lines[0]) {
-		h[name] = []string{value}
+		h[name] = ex.line(value)
 	}
 }
 
 // setPrefix says which prefix was cut off, after what proxies before us have cut
 // off.
-func setPrefix(h http.Header, ex *Exchange) {
-	before := ""
+func setPrefix(ex *Exchange) {
+	h, before := ex.Request.Header, ""
 	if lines := h[forwardedPrefix]; len(lines) == 1 && validPrefix(lines[0]) {
 		before = strings.TrimSuffix(lines[0], "/")
 	}
@@ -56,37 +61,36 @@ func setPrefix(h http.Header, ex *Exchange) {
 		delete(h, forwardedPrefix)
 		return
 	}
-	h[forwardedPrefix] = []string{before}
+	h[forwardedPrefix] = ex.line(before)
 }
 
-// hop writes an address as X-Forwarded-For has it.
-func hop(a netip.Addr) string {
+// hop writes an address as X-Forwarded-For has it. remote is the peer's address with
+// its port, of which it may be a part.
+func hop(a netip.Addr, remote string) string {
 	if !a.IsValid() {
 		return "unknown"
+	}
+	if i := strings.IndexByte(remote, ':'); a.Is4() && i == strings.LastIndexByte(remote, ':') {
+		return remote[:i]
 	}
 	return a.String()
 }
 
 // forwardedElement is our part of Forwarded (RFC 7239, 4).
 func forwardedElement(ex *Exchange) string {
-	peer := hop(ex.Peer)
+	opening, closing := "for=", ""
 	if ex.Peer.Is6() {
-		peer = `"[` + peer + `]"`
+		opening, closing = `for="[`, `]"`
 	}
-	element := "for=" + peer
-	if host := ex.Request.Host; host != "" {
-		element += ";host=" + quoted(host)
+	host := ex.Request.Host
+	if host == "" {
+		return opening + ex.peer + closing + ";proto=" + scheme(ex.Request)
 	}
-	return element + ";proto=" + scheme(ex.Request)
-}
-
-// quoted quotes a host where it is no token. A valid host holds nothing that
-// would have to be escaped.
-func quoted(host string) string {
-	if strings.ContainsAny(host, ":[](),;=") {
-		return `"` + host + `"`
+	quote := ""
+	if strings.ContainsAny(host, ":[](),;=") { // it is no token
+		quote = `"` // a valid host holds nothing that would have to be escaped
 	}
-	return host
+	return opening + ex.peer + closing + ";host=" + quote + host + quote + ";proto=" + scheme(ex.Request)
 }
 
 func scheme(r *http.Request) string {

@@ -3,7 +3,7 @@ package filter
 // routeHeaders tells the upstream for which variant it answers, and why.
 func routeHeaders(ex *Exchange) error {
 	h := ex.Request.Header
-	h[RouteReason] = []string{ex.Entry.Reason}
+	h[RouteReason] = ex.line(ex.Entry.Reason)
 	ex.Use(ex.Pick, h)
 	return nil
 }

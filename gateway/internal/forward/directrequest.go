@@ -34,7 +34,9 @@ func (c *carriage) send() (int, error) {
 func (c *carriage) appendRequest(dst []byte) []byte {
 	ex, r := c.ex, c.ex.Request
 	target := &ex.Pick.Target
-	ex.Use(ex.Pick, r.Header)
+	if ex.Entry.Retries > 0 || ex.Entry.Instance != ex.Pick.Name { // else a filter has done it
+		ex.Use(ex.Pick, r.Header)
+	}
 	dst = append(append(dst, r.Method...), ' ')
 	dst = append(append(dst, target.Base...), ex.Path()...)
 	if ex.Target.HasQuery {
