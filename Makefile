@@ -9,6 +9,8 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 # fixed ports: one package after the other.
 END_TO_END := ./services/estate/...
 
+SUITES := bin/h2spec bin/interop-client bin/interop-server
+
 .PHONY: help
 help: ## List these commands
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,13 +25,20 @@ build: ## Build all programs into bin/
 	go build -o bin/ $(PACKAGES)
 
 .PHONY: test
-test: bin/consul ## Run all tests with the race detector, with a PostgreSQL server of their own
+test: bin/consul $(SUITES) ## Run all tests with the race detector, with a PostgreSQL server of their own
 	go run ./services/cmd/withpostgres -- $(MAKE) --keep-going test-units test-end-to-end
 
 # The Consul that tests ask. The first time takes minutes, afterwards it is there.
 # Without it tests are skipped at home; where CI is set, they fail.
 bin/consul: .ci/consul/go.mod .ci/consul/go.sum
 	cd .ci/consul && GOWORK=off go build -o ../../$@ github.com/hashicorp/consul || test "$$CI" != true
+
+# The suites from outside: HTTP/2's conformance, and gRPC's own client and server.
+bin/h2spec: TOOL := github.com/summerwind/h2spec/cmd/h2spec
+bin/interop-client: TOOL := google.golang.org/grpc/interop/client
+bin/interop-server: TOOL := google.golang.org/grpc/interop/server
+$(SUITES): .ci/suites/go.mod .ci/suites/go.sum
+	cd .ci/suites && GOWORK=off go build -o ../../$@ $(TOOL) || test "$$CI" != true
 
 # These two expect TEST_DATABASE_URL; without it the tests that need it are skipped.
 .PHONY: test-units test-end-to-end
