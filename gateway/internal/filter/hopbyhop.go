@@ -7,10 +7,10 @@ import (
 
 // connectionFields are the fields of one connection, which are not forwarded
 // (RFC 9110, 7.6.1).
-var connectionFields = [...]string{
+var connectionFields = names(
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
-}
+)
 
 // framing are the fields that a Connection field cannot take away: without them
 // the message is another one.
@@ -39,13 +39,19 @@ func hopByHop(ex *Exchange) error {
 func RemoveHopByHop(h http.Header) {
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
-			if name = http.CanonicalHeaderKey(trimSpace(name)); !framing.has(name) {
+			name = trimSpace(name)
+			if name == "keep-alive" {
+				continue // what most clients say; the field of that name goes below
+			}
+			if name = http.CanonicalHeaderKey(name); !framing.has(name) {
 				delete(h, name)
 			}
 		}
 	}
-	for _, name := range connectionFields {
-		delete(h, name)
+	for name := range h {
+		if connectionFields.has(name) {
+			delete(h, name)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ const wrkReport = `Running 4s test @ http://127.0.0.1:5555/api/organization/x
      50%    3.60ms
      75%    4.75ms
      90%    6.20ms
-     99%  500.00us
+     99%  500.00us 
   65000 requests in 4.00s, 33.11MB read
 Requests/sec:  16246.54
 Transfer/sec:      8.27MB

@@ -47,7 +47,7 @@ func fullLoad(ctx context.Context, url string, pid int, d time.Duration, connect
 var (
 	wrkRequests = regexp.MustCompile(`(?m)^\s*(\d+) requests in `)
 	wrkRate     = regexp.MustCompile(`(?m)^Requests/sec:\s+([\d.]+)`)
-	wrkP99      = regexp.MustCompile(`(?m)^\s+99%\s+([\d.]+)(us|ms|s|m)$`)
+	wrkP99      = regexp.MustCompile(`(?m)^\s+99%\s+([\d.]+)(us|ms|s|m)\s*$`)
 	wrkErrors   = regexp.MustCompile(`(?m)^\s*(Non-2xx or 3xx responses: .*|Socket errors: .*)$`)
 )
 
