@@ -192,6 +192,7 @@ func (at *attempt) gotConn(info httptrace.GotConnInfo) {
 	if !ok {
 		return
 	}
+	at.ex.Pick.Connected()
 	at.conn, at.base = conn, conn.read.Load()
 	at.expects = conn.expect(at.ex.Request.Method == http.MethodHead, at.insert)
 }

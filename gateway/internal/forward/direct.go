@@ -191,14 +191,14 @@ func (c *carriage) exchangeHeads(now time.Time) error {
 // connect takes a connection to the target, or makes one.
 func (c *carriage) connect(now time.Time) error {
 	pool := c.links.of(&c.ex.Pick.Target)
-	if c.link = pool.get(c.shelf, now); c.link != nil {
-		return nil
+	if c.link = pool.get(c.shelf, now); c.link == nil {
+		l, err := pool.dial(c.ex.Route.Timeouts.Connect)
+		if err != nil {
+			return err
+		}
+		c.link = l
 	}
-	l, err := pool.dial(c.ex.Route.Timeouts.Connect)
-	if err != nil {
-		return err
-	}
-	c.link = l
+	c.ex.Pick.Connected()
 	return nil
 }
 

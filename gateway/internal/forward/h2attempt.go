@@ -32,6 +32,7 @@ func (at *attempt) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	at.h2.conn = conn
+	at.ex.Pick.Connected()
 	return conn.RoundTrip(req)
 }
 
