@@ -44,7 +44,7 @@ func benchChain(b *testing.B) *filter.Chain {
 		Balancer:  balance.New(balance.Options{Now: time.Now, Random: rand.Int64N}),
 		Draw:      func(sum int64) int64 { return 1 + rand.Int64N(sum) },
 		NewID:     uuid.NewString, NewKey: filter.RandomKey,
-		Limits:    c.Limits, ClientLabels: c.ClientLabels, ExposeRoute: true,
+		Limits: c.Limits, ClientLabels: c.ClientLabels, ExposeRoute: true,
 	})
 }
 
