@@ -95,15 +95,15 @@ func (s *slots) take(most int, endOne func() bool) bool {
 		if s.free == nil {
 			s.free = sync.NewCond(&s.mu)
 		}
+		s.scarce.Store(true) // who becomes idle from now on ends
 		s.mu.Unlock()
 		endOne()
 		s.mu.Lock()
 		if s.used >= most && !s.ended {
-			s.scarce.Store(true)
 			s.free.Wait()
-			s.scarce.Store(false)
 		}
 	}
+	s.scarce.Store(false)
 	s.used++
 	return !s.ended
 }

@@ -164,7 +164,8 @@ func (c *client) await(limit time.Duration) bool {
 	if c.readDue.reach(time.Now(), limit, c.conn.SetReadDeadline) != nil {
 		return false
 	}
-	if c.ending.Load() || c.loop.server.closing.Load() && c.state.Load() == connIdle {
+	s := c.loop.server
+	if c.ending.Load() || c.state.Load() == connIdle && (s.closing.Load() || s.slots.scarce.Load()) {
 		return c.lastLook()
 	}
 	if !c.plain {

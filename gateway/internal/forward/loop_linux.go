@@ -189,7 +189,7 @@ func (c *client) serve(head []byte, h *requestHead) step {
 	switch {
 	case c.desk.reply.keep && !c.lastRequest:
 		return stepNext
-	case c.desk.reply.complete:
+	case c.desk.reply.complete && (c.unread > 0 || c.in.Buffered() > 0):
 		linger(c.conn)
 	}
 	return stepEnd
