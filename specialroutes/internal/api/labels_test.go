@@ -257,7 +257,7 @@ func TestLabels_ThatHaveEndedAreNotThere(t *testing.T) {
 		first := srv.expect(http.StatusOK, "GET", "/v1/changes", "").after(t)
 		lane := labelsBody(`{"zone":"alice"}`)
 		srv.expect(http.StatusCreated, "PUT", labelsPath, lane)
-		passed.Store(int64(time.Hour))
+		passed.Store(int64(2 * time.Hour))
 		srv.expect(http.StatusNotFound, "GET", labelsPath, "")
 		srv.expect(http.StatusNotFound, "DELETE", labelsPath, "")
 		srv.expect(http.StatusNotFound, "DELETE", labelsPath+"?dryRun=true", "")
