@@ -429,3 +429,42 @@ func TestHTTP2Client_StreamsOfOneConnectionAreIndependent(t *testing.T) {
 		t.Errorf("the slow one: %q", got)
 	}
 }
+
+// A drain tells clients of HTTP/2 to go elsewhere, and completes what they have begun.
+func TestHTTP2Client_Drain(t *testing.T) {
+	t.Parallel()
+	began, release := make(chan struct{}), make(chan struct{})
+	up := plainUpstream(t, func(http.ResponseWriter, *http.Request) {
+		close(began)
+		<-release
+	})
+	m := serveMany(t, nil, nil, up)
+	f := dialFrames(t, m.plain)
+	f.send(1, true, ":method", "GET", ":path", "/api/x", ":scheme", "http", ":authority", "a")
+	<-began
+	ended := make(chan error)
+	go func() { ended <- m.servers[0].Shutdown(t.Context()) }()
+	for goAway := false; !goAway; {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			t.Fatalf("no GOAWAY: %v", err)
+		}
+		_, goAway = frame.(*http2.GoAwayFrame)
+	}
+	close(release)
+	for {
+		frame, err := f.ReadFrame()
+		if err != nil {
+			t.Fatalf("no answer: %v", err)
+		}
+		if h, ok := frame.(*http2.MetaHeadersFrame); ok {
+			if got := h.PseudoValue("status"); got != "200" {
+				t.Errorf("status %s", got)
+			}
+			break
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the drain ended with %v", err)
+	}
+}

@@ -67,9 +67,10 @@ func (l *logged) next(t *testing.T) accesslog.Entry {
 	return l.entries[len(l.entries)-1]
 }
 
-// many is a gateway of many protocols, served by net/http, with TLS beside.
+// many is a gateway of many protocols, with TLS and without.
 type many struct {
 	plain, secured string // addresses
+	servers        []*forward.Server
 	log            *logged
 	roots          *x509.CertPool
 }
@@ -90,18 +91,40 @@ func serveMany(t *testing.T, change func(*config.Timeouts), roots *x509.CertPool
 		Log: slog.New(slog.DiscardHandler), RootCAs: roots,
 	})
 	t.Cleanup(g.Close)
-	s := httptest.NewUnstartedServer(g)
-	s.Config.Protocols = protocols(true, false, true)
-	s.Start()
-	t.Cleanup(s.Close)
-	secured := httptest.NewUnstartedServer(g)
-	secured.EnableHTTP2 = true
-	secured.StartTLS()
-	t.Cleanup(secured.Close)
-	m.plain, m.secured = s.Listener.Addr().String(), secured.Listener.Addr().String()
+	m.plain = m.serve(t, g, &c, nil)
+	certified := httptest.NewUnstartedServer(nil) // for its certificate
+	certified.StartTLS()
+	certified.Close()
+	m.secured = m.serve(t, g, &c, &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}})
 	m.roots = x509.NewCertPool()
-	m.roots.AddCert(secured.Certificate())
+	m.roots.AddCert(certified.Certificate())
 	return m
+}
+
+// serve serves a gateway as the process does, with TLS if there is a configuration.
+func (m *many) serve(t *testing.T, g *forward.Gateway, c *config.Config, secure *tls.Config) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = l.Addr().String()
+	if secure != nil {
+		l = tls.NewListener(l, secure)
+	}
+	s := forward.NewServer(g, c.Timeouts, c.Limits, slog.New(slog.DiscardHandler))
+	s.Observer, s.NewID, s.Loop = g.Observer(), func() string { return "made" }, g
+	m.servers = append(m.servers, s)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l)
+	}()
+	t.Cleanup(func() {
+		_ = s.Close()
+		<-done
+	})
+	return address
 }
 
 func chainTo(t *testing.T, c *config.Config, endpoints []string) *filter.Chain {
