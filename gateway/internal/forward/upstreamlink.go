@@ -28,7 +28,7 @@ type link struct {
 	idleSince         time.Time
 
 	polled []unixPoll
-	poll   func(fd uintptr) // into polled; here so that it is made once
+	fd     uintptr // of tcp: nobody else closes it while the link is asked for its state
 }
 
 // Sizes of a link's buffer. A head that needs more gets more.
@@ -78,14 +78,16 @@ func newLink(c net.Conn, pool *linkPool) (*link, error) {
 		return nil, err
 	}
 	l.raw = raw
-	l.poll = func(fd uintptr) { pollNow(l.polled, fd) }
+	if err := raw.Control(func(fd uintptr) { l.fd = fd }); err != nil {
+		return nil, err
+	}
 	return l, nil
 }
 
 // quiet reports whether the other side has neither sent nor closed: only then may
 // the link take another request.
 func (l *link) quiet() bool {
-	if err := l.raw.Control(l.poll); err != nil || l.polled[0].Revents != 0 {
+	if pollNow(l.polled, l.fd); l.polled[0].Revents != 0 {
 		return false
 	}
 	return l.plain || l.quietInside()
