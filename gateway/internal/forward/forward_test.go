@@ -25,25 +25,27 @@ func TestLoop(t *testing.T) { forwardtest.Exercise(t, start(true)) }
 func start(loop bool) forwardtest.Start {
 	return func(t *testing.T, g *forward.Gateway, c *config.Config) string {
 		t.Helper()
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := forward.NewServer(g, c.Timeouts, c.Limits, slog.New(slog.DiscardHandler))
-		s.Observer, s.NewID = g.Observer(), func() string { return "made" }
-		if loop {
-			s.Loop = g
-		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = s.Serve(l)
-		}()
-		t.Cleanup(func() {
-			_ = s.Shutdown(context.WithoutCancel(t.Context()))
-			_ = s.Close()
-			<-done
-		})
-		return l.Addr().String()
+		return startOn(t, listen(t), loop, g, c)
 	}
+}
+
+// startOn serves a gateway on l, and returns its address.
+func startOn(t *testing.T, l net.Listener, loop bool, g *forward.Gateway, c *config.Config) string {
+	t.Helper()
+	s := forward.NewServer(g, c.Timeouts, c.Limits, slog.New(slog.DiscardHandler))
+	s.Observer, s.NewID = g.Observer(), func() string { return "made" }
+	if loop {
+		s.Loop = g
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l)
+	}()
+	t.Cleanup(func() {
+		_ = s.Shutdown(context.WithoutCancel(t.Context()))
+		_ = s.Close()
+		<-done
+	})
+	return l.Addr().String()
 }

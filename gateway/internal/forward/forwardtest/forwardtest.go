@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -33,7 +34,16 @@ type Start func(t *testing.T, g *forward.Gateway, c *config.Config) (address str
 type suite struct{ start Start }
 
 // Exercise runs the suite. Its tests run in parallel.
-func Exercise(t *testing.T, start Start) {
+func Exercise(t *testing.T, start Start) { exercise(t, start, nil) }
+
+// ExerciseTLS runs the suite over a path that speaks TLS, and that start puts
+// something before which takes TLS off: but for the groups that look at the client's
+// scheme, or at a socket that the client does not read.
+func ExerciseTLS(t *testing.T, start Start) {
+	exercise(t, start, []string{"forwarded", "sticky", "time limits"})
+}
+
+func exercise(t *testing.T, start Start, without []string) {
 	s := &suite{start: start}
 	for _, group := range []struct {
 		name string
@@ -69,6 +79,9 @@ func Exercise(t *testing.T, start Start) {
 		{"tunnels", s.testTunnels},
 		{"observation", s.testObservation},
 	} {
+		if slices.Contains(without, group.name) {
+			continue
+		}
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
 			group.run(t)
