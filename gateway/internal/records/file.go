@@ -241,12 +241,9 @@ func (sv *saver) wake() {
 // estate is written less often.
 const savingPart = 20
 
-// run writes until ctx ends, and then once more.
+// run writes until ctx ends. What comes last is left to finish.
 func (sv *saver) run(ctx context.Context) {
-	if sv.name == "" {
-		return
-	}
-	for ctx.Err() == nil {
+	for sv.name != "" && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-sv.changed:
@@ -255,7 +252,13 @@ func (sv *saver) run(ctx context.Context) {
 			pause(ctx, max(sv.every, savingPart*time.Since(began)))
 		}
 	}
-	sv.write()
+}
+
+// finish writes once more. It is called after run, when nothing is learnt any more.
+func (sv *saver) finish() {
+	if sv.name != "" {
+		sv.write()
+	}
 }
 
 func (sv *saver) write() {

@@ -152,11 +152,11 @@ func (f *Follower) Run(ctx context.Context) error {
 
 	var saving sync.WaitGroup
 	saving.Go(func() { f.saver.run(ctx) })
-	defer saving.Wait()
-
 	for ctx.Err() == nil {
 		pause(ctx, f.round(ctx))
 	}
+	saving.Wait()
+	f.saver.finish() // with what the last exchange brought
 	return nil
 }
 

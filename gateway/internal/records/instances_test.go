@@ -186,3 +186,19 @@ func TestARestartDoesNotMakeRecordsYounger(t *testing.T) {
 		t.Errorf("the file: %s, %v", text, err)
 	}
 }
+
+// A gateway that is stopped in the moment of its first answer has it in its file.
+func TestTheLastAnswerIsInTheFile(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		file := filepath.Join(t.TempDir(), "records.json")
+		server := recordstest.NewScript(t)
+		server.Then(recordstest.JSON(recordstest.Full("2.a", book("a", 1, 5))))
+		f := follow(t, records.Options{URLs: []string{server.URL}, File: file})
+		<-f.Ready()
+		f.stop()
+		if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte(`"2.a"`)) {
+			t.Fatalf("the file: %s, %v", text, err)
+		}
+	}
+}

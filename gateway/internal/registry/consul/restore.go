@@ -39,13 +39,11 @@ func (r *Registry) Restore(known []registry.Known) {
 		case p.asOf.IsZero() && !p.closed:
 			r.restore(p, k)
 		}
-		if slices.Contains(r.o.Table, k.Service) {
-			r.answered(k.Service)
-		}
 	}
 }
 
-// restore fills a pool that knows nothing yet.
+// restore fills a pool that knows nothing yet. Only then is the service one that the
+// readiness need not wait for.
 func (r *Registry) restore(p *pool, k registry.Known) {
 	p.asOf, p.fromFile = k.AsOf, true
 	for _, i := range k.Instances {
@@ -53,4 +51,5 @@ func (r *Registry) restore(p *pool, k registry.Known) {
 		p.unconfirmed[i.ID] = i
 	}
 	r.publish(p)
+	r.answered(p.service)
 }

@@ -1,9 +1,11 @@
 package consul_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -170,4 +172,29 @@ func TestOnARealAgentAnInstanceWaitsForItsCheck(t *testing.T) {
 	plain.Check = &api.AgentServiceCheck{CheckID: "c", TTL: "1h", Status: api.HealthPassing}
 	a.register(plain)
 	shows(t, strict, "1")
+}
+
+// Instances of the file are in force when the registry says that it is ready, also
+// where they come before it runs.
+func TestWhatIsRestoredIsInForceBeforeItIsReady(t *testing.T) {
+	t.Parallel()
+	r, err := consul.New(consul.Options{Address: "127.0.0.1:1", Table: []string{"a"}, Times: quick()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Restore(known(time.Now()))
+	select {
+	case <-r.Ready():
+		t.Errorf("ready with %v", shown(r))
+	default:
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	awaitReady(t, r)
+	if got := shown(r); !slices.Equal(got, []string{"1?", "2?"}) {
+		t.Errorf("ready with %v", got)
+	}
 }
