@@ -124,6 +124,17 @@ type Prune struct {
 // store. An error stores nothing and is what Write returns.
 type ChangeFunc func(before *Stored) (after *routing.Record, err error)
 
+// Tables is a query for one row, the counter's, that fails when a table, or a column,
+// is missing that the implementations use: what Ping asks. It reads no other row.
+const Tables = `
+	SELECT n,
+		(SELECT count(*) FROM (SELECT record FROM routes LIMIT 0) AS a),
+		(SELECT count(*) FROM (SELECT after FROM history LIMIT 0) AS b),
+		(SELECT count(*) FROM (SELECT ends FROM instance_labels LIMIT 0) AS c),
+		(SELECT count(*) FROM (SELECT after FROM instance_labels_history LIMIT 0) AS d),
+		(SELECT count(*) FROM (SELECT follows FROM gateways LIMIT 0) AS e)
+	FROM counter`
+
 // Store keeps route records. Implementations are safe for concurrent use. Every
 // method ends when its context does, with the context's error; a store that does
 // not answer within its own limits gives ErrUnavailable.
@@ -164,7 +175,8 @@ type Store interface {
 	InstanceLabels
 	Gateways
 
-	// Ping asks whether the database answers and holds the tables.
+	// Ping asks whether the database answers and holds the tables, those of the newest
+	// step too.
 	Ping(ctx context.Context) error
 
 	// Close releases all connections. Calls that are under way may fail.

@@ -144,8 +144,10 @@ func (s *Store) Close() error {
 
 // Ping asks whether the database answers and holds the tables.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.Head(ctx)
-	return err
+	return s.with(ctx, "ping", s.limits.Read, func(ctx context.Context, c *pgxpool.Conn) error {
+		var n, none int64
+		return c.QueryRow(ctx, store.Tables).Scan(&n, &none, &none, &none, &none, &none)
+	})
 }
 
 // with runs f on a connection of the pool, within a limit, and gives its error a

@@ -47,7 +47,8 @@ func kindOf(err error) error {
 		codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_PROTOCOL:
 		return store.ErrUnavailable
 	case codes.SQLITE_ERROR:
-		if strings.Contains(failed.Error(), "no such table") { // not migrated
+		if strings.Contains(failed.Error(), "no such table") || strings.Contains(failed.Error(), "no such column") ||
+			strings.Contains(failed.Error(), "has no column named") { // not migrated
 			return store.ErrUnavailable
 		}
 	}

@@ -143,8 +143,11 @@ func (s *Store) Close() error {
 
 // Ping asks whether the file can be read and holds the tables.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.Head(ctx)
-	return err
+	limited, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	var n, none int64
+	err := s.reader.QueryRowContext(limited, store.Tables).Scan(&n, &none, &none, &none, &none, &none)
+	return meaning(ctx, "ping", orNoCounter("ping", err))
 }
 
 // dsn is the address of the file for the driver, with the settings of each

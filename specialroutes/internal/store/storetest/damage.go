@@ -130,6 +130,19 @@ func missingTables(t *testing.T, db Database) {
 	if err := s.Ping(t.Context()); err != nil {
 		t.Errorf("with the tables back Ping() = %v", err)
 	}
+	// A database that only a version before has migrated.
+	for _, table := range []string{"instance_labels", "instance_labels_history"} {
+		db.Exec(t, `ALTER TABLE `+table+` RENAME TO elsewhere`)
+		wantError(t, s.Ping(t.Context()), store.ErrUnavailable)
+		db.Exec(t, `ALTER TABLE elsewhere RENAME TO `+table)
+	}
+	db.Exec(t, `ALTER TABLE gateways RENAME COLUMN follows TO elsewhere`)
+	wantError(t, s.Ping(t.Context()), store.ErrUnavailable)
+	wantError(t, s.SeeGateway(t.Context(), store.Gateway{ID: "gw-1"}), store.ErrUnavailable)
+	db.Exec(t, `ALTER TABLE gateways RENAME COLUMN elsewhere TO follows`)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("with all tables there Ping() = %v", err)
+	}
 	db.Exec(t, `DELETE FROM counter`)
 	wantError(t, s.Ping(t.Context()), store.ErrUnavailable)
 	_, err = s.Changes(t.Context(), store.Cursor{})
