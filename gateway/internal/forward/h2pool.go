@@ -11,11 +11,19 @@ import (
 	"specialroutes.example/gateway/internal/config"
 )
 
-// Bounds of HTTP/2 connections to upstreams.
+// Bounds of HTTP/2 connections.
 const (
-	// streamBuffer is how much of one answer may wait here for a client that reads
-	// slowly. net/http's own is 4 MiB.
+	// streamBuffer is how much of one body may wait here for who reads it slowly.
+	// net/http's own is 4 MiB for answers and 1 MiB for requests.
 	streamBuffer = 256 << 10
+
+	// connBuffer is that for all requests' bodies of one client's connection: while it
+	// is full, none of them goes on.
+	connBuffer = 4 << 20
+
+	// frameMost is the longest frame that may come, the least that may be asked for: a
+	// frame is read whole before any of it goes on.
+	frameMost = 16 << 10
 
 	// writeStall ends a connection that has taken no byte for so long: all requests
 	// on it wait for the one that is being written.
@@ -56,6 +64,17 @@ type h2Dial struct {
 	err  error
 }
 
+// serverH2 is how HTTP/2 is spoken with clients. One that takes no byte of what is
+// written to it for as long as a body may be idle is gone, with all its streams.
+func serverH2(t config.Timeouts) *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxReadFrameSize:              frameMost,
+		MaxReceiveBufferPerStream:     streamBuffer,
+		MaxReceiveBufferPerConnection: connBuffer,
+		WriteByteTimeout:              t.Idle,
+	}
+}
+
 func newH2Pool(o config.Upstream, d *dialer) *h2Pool {
 	p := &h2Pool{
 		transport: &http.Transport{
@@ -66,7 +85,9 @@ func newH2Pool(o config.Upstream, d *dialer) *h2Pool {
 			ExpectContinueTimeout:  continueWait,
 			MaxResponseHeaderBytes: answerHeadMost,
 			Protocols:              new(http.Protocols),
-			HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: streamBuffer, WriteByteTimeout: writeStall},
+			HTTP2: &http.HTTP2Config{
+				MaxReadFrameSize: frameMost, MaxReceiveBufferPerStream: streamBuffer, WriteByteTimeout: writeStall,
+			},
 		},
 		hosts: make(map[h2Key]*h2Host),
 	}

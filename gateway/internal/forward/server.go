@@ -76,6 +76,7 @@ func NewServer(h http.Handler, t config.Timeouts, l config.Limits, log *slog.Log
 		ConnContext:                  withConn,
 		ConnState:                    s.noteState,
 		Protocols:                    new(http.Protocols),
+		HTTP2:                        serverH2(t),
 	}
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetHTTP2(true)
