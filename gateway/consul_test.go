@@ -155,6 +155,13 @@ func TestAServiceThatConsulDoesNotTellOfDelaysOneRecordAlone(t *testing.T) {
 	if v.next == nil || !slices.Equal(v.followed, []string{"away", "new"}) {
 		t.Errorf("followed %v, want what is named and what is about to be", v.followed)
 	}
+	// Others are in force before anybody has looked.
+	v.prepare(over, store.Load())
+	v.seen = nil
+	v.look()
+	if !slices.Equal(v.followed, []string{"away"}) {
+		t.Errorf("followed %v, want what is named alone", v.followed)
+	}
 }
 
 func TestConsulThatComesBackEmptyCostsNoCallAndDeadInstancesGo(t *testing.T) {

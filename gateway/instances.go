@@ -153,10 +153,12 @@ func (v *variants) prepare(ctx context.Context, next *records.Snapshot) {
 	missing := func() bool {
 		return slices.ContainsFunc(wanted, func(service string) bool { return !v.registry.Answered(service) })
 	}
+	v.mu.Lock()
+	v.next = nil // the records that were prepared before are in force by now
 	if !missing() {
+		v.mu.Unlock()
 		return
 	}
-	v.mu.Lock()
 	v.seen, v.next = nil, next
 	v.mu.Unlock()
 	v.look()
