@@ -38,7 +38,7 @@ func TestALabelThatAnOperatorChangesSteersTheNextCalls(t *testing.T) {
 	steers("without it again", "ONE TWO", "503")
 
 	// A change ends by the gateways' own clock, also when nobody can tell them.
-	feed.PutLabels("org", "1", `{"zone":"alice","version":null}`, time.Now().Add(2*time.Second))
+	feed.PutLabels("org", "1", `{"zone":"alice","version":null}`, time.Now().Add(5*time.Second))
 	steers("for a while", "TWO", "ONE")
 	feed.CloseClientConnections()
 	feed.Close()
