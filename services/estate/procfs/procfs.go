@@ -149,13 +149,26 @@ func ResetPeak(pid int) error {
 	return nil
 }
 
-// Descriptors returns the number of files and sockets that a process has open.
-func Descriptors(pid int) (int, error) {
+// DescriptorKinds counts what a process has open by its kind: "socket", "pipe",
+// "anon_inode" and so on, and of files their path. Pipes count once for each end.
+func DescriptorKinds(pid int) (map[string]int, error) {
 	open, err := os.ReadDir(path(pid, "fd"))
 	if err != nil {
-		return 0, fmt.Errorf("procfs: %w", err)
+		return nil, fmt.Errorf("procfs: %w", err)
 	}
-	return len(open), nil
+	kinds := map[string]int{}
+	for _, file := range open {
+		link, err := os.Readlink(path(pid, "fd", file.Name()))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // closed meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("procfs: %w", err)
+		}
+		kind, _, _ := strings.Cut(link, ":")
+		kinds[kind]++
+	}
+	return kinds, nil
 }
 
 func path(pid int, below ...string) string {

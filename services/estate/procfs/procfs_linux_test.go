@@ -89,7 +89,7 @@ func TestMemoryHasAPeakThatCanBeReset(t *testing.T) {
 }
 
 func TestChildrenAndDescriptorsAreCounted(t *testing.T) {
-	before, err := procfs.Descriptors(os.Getpid())
+	before, err := procfs.DescriptorKinds(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +108,12 @@ func TestChildrenAndDescriptorsAreCounted(t *testing.T) {
 	if len(children) != 1 || children[0] != child.Process.Pid {
 		t.Errorf("children = %v, want %d", children, child.Process.Pid)
 	}
-	during, err := procfs.Descriptors(os.Getpid())
+	during, err := procfs.DescriptorKinds(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if during <= before {
-		t.Errorf("%d descriptors with a pipe to a child, %d without", during, before)
+	if during["pipe"] != before["pipe"]+1 {
+		t.Errorf("%v with a pipe to a child, %v without", during, before)
 	}
 	if err := in.Close(); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestChildrenAndDescriptorsAreCounted(t *testing.T) {
 	if children, err := procfs.Children(os.Getpid()); err != nil || len(children) != 0 {
 		t.Errorf("children = %v, %v after its end, want none", children, err)
 	}
-	if _, err := procfs.Descriptors(child.Process.Pid); err == nil {
+	if _, err := procfs.DescriptorKinds(child.Process.Pid); err == nil {
 		t.Error("a process that has ended has descriptors")
 	}
 }
