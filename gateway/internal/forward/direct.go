@@ -82,6 +82,8 @@ type carriage struct {
 	rep   *reply
 	tries retries
 	start time.Time
+	now   time.Time // to ask the clock costs: when the upstream was last heard
+	fresh bool      // now is now: nothing has been waited for since
 
 	aside    bool  // the exchange goes on elsewhere
 	link     *link // of the attempt; nil between attempts
@@ -114,6 +116,7 @@ func (c *carriage) begin(cl *client, ex *filter.Exchange, body []byte, rep *repl
 	c.cl, c.ex, c.body, c.rep = cl, ex, body, rep
 	c.tries = retries{ex: ex, budget: c.budget}
 	c.start = time.Now()
+	c.now, c.fresh = c.start, true
 	c.out, c.data, c.informed = c.out[:0], 0, 0
 	c.idle = ex.Route.Timeouts.Idle
 	ex.Entry.BytesIn = int64(len(body))
@@ -151,12 +154,15 @@ var errStillborn = errors.New("the connection was closed before anything was wri
 // attempt sends the request to the target in ex.Pick and reads the head of the
 // answer.
 func (c *carriage) attempt() error {
-	began := c.start
 	if c.ex.Entry.Retries > 0 {
-		began = time.Now()
+		c.now = time.Now()
 	}
-	err := c.exchangeHeads(began)
-	c.ex.Entry.Upstream += time.Since(began)
+	began := c.now
+	err := c.exchangeHeads()
+	if err != nil {
+		c.now = time.Now()
+	}
+	c.ex.Entry.Upstream += c.now.Sub(began)
 	if err != nil {
 		c.drop()
 		return err
@@ -165,9 +171,9 @@ func (c *carriage) attempt() error {
 	return nil
 }
 
-func (c *carriage) exchangeHeads(now time.Time) error {
+func (c *carriage) exchangeHeads() error {
 	c.answered, c.spoilt = false, false
-	if err := c.connect(now); err != nil {
+	if err := c.connect(); err != nil {
 		return err
 	}
 	n, err := c.send()
@@ -189,14 +195,14 @@ func (c *carriage) exchangeHeads(now time.Time) error {
 }
 
 // connect takes a connection to the target, or makes one.
-func (c *carriage) connect(now time.Time) error {
+func (c *carriage) connect() error {
 	pool := c.links.of(&c.ex.Pick.Target)
-	if c.link = pool.get(c.shelf, now); c.link == nil {
-		l, err := pool.dial(c.ex.Route.Timeouts.Connect)
+	if c.link = pool.get(c.shelf, c.now); c.link == nil {
+		l, err := pool.dial(c.within(c.ex.Route.Timeouts.Connect, c.now))
 		if err != nil {
 			return err
 		}
-		c.link = l
+		c.link, c.now = l, time.Now()
 	}
 	c.ex.Pick.Connected()
 	return nil
@@ -288,7 +294,7 @@ func (c *carriage) await(since time.Time, limit time.Duration, over error) error
 		}
 		_, err := l.read()
 		if err == nil {
-			c.answered = true
+			c.answered, c.now, c.fresh = true, time.Now(), true
 			return nil
 		}
 		if err := c.tooLate(err, since, limit, over); err != nil {

@@ -101,7 +101,7 @@ func (c *carriage) answer() error {
 	}
 	c.rep.complete, c.rep.keep = true, !c.cl.lastRequest
 	if reusable && len(c.link.buffered()) == 0 {
-		c.link.pool.put(c.shelf, c.link, time.Now())
+		c.link.pool.put(c.shelf, c.link, c.now)
 		c.link = nil
 	}
 	return nil
@@ -154,7 +154,7 @@ func (c *carriage) finishHead(kind bodyKind, trailers []string) {
 	if len(trailers) > 0 {
 		h.fields["Trailer"] = []string{strings.Join(trailers, ", ")}
 	}
-	form := answerForm{status: h.status, last: c.cl.lastRequest, date: c.dates.at(time.Now())}
+	form := answerForm{status: h.status, last: c.cl.lastRequest, date: c.dates.at(c.now)}
 	switch {
 	case kind == bodyOfChunks, kind == bodyToEnd:
 		form.framing = framedByChunks

@@ -171,9 +171,11 @@ func (c *carriage) writeBody(p []byte, data int64) error {
 // write writes to the client. One that takes no byte for longer than it may has not
 // left: that is a limit's error.
 func (c *carriage) write(p []byte) error {
-	cl := c.cl
-	for {
-		now := time.Now()
+	cl, now := c.cl, c.now
+	if !c.fresh {
+		now = time.Now()
+	}
+	for c.fresh = false; ; now = time.Now() {
 		if err := cl.writeDue.reach(now, c.within(c.idle, now), cl.conn.SetWriteDeadline); err != nil {
 			return errClientGone
 		}

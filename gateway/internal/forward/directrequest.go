@@ -14,8 +14,7 @@ import (
 func (c *carriage) send() (int, error) {
 	c.out = c.appendRequest(c.out[:0])
 	l, sent := c.link, 0
-	for {
-		now := time.Now()
+	for now := c.now; ; now = time.Now() {
 		limit := c.within(c.ex.Route.Timeouts.Idle, now)
 		if err := l.writeDue.reach(now, limit, l.conn.SetWriteDeadline); err != nil {
 			return sent, err
