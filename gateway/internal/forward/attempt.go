@@ -84,6 +84,9 @@ func (at *attempt) send(out *http.Request) (*http.Response, error) {
 	began := time.Now()
 	res, err := at.roundTrip(at.request(out))
 	at.ex.Entry.Upstream += time.Since(began)
+	if at.h2 != nil {
+		at.h2.relay.wait()
+	}
 	at.over.Store(true)
 	if at.expects != nil {
 		close(at.expects.over)
@@ -223,11 +226,26 @@ const informedMost = 64
 
 var errTooManyInformational = errors.New("more 1xx answers than are passed on")
 
-// got1xx passes a 1xx answer on, without what is not the client's.
+// got1xx passes a 1xx answer on.
 func (at *attempt) got1xx(code int, header textproto.MIMEHeader) error {
 	if at.h2 != nil {
 		at.h2.heard.Store(true)
+		if at.h2.informed++; at.h2.informed > informedMost {
+			return errTooManyInformational
+		}
+		if code == http.StatusContinue {
+			return nil // the body is read now, and the server says this by itself then
+		}
+		// It is told by who reads the connection for all its requests, and must not wait
+		// for one client.
+		at.h2.relay.do(func() { _ = at.inform(code, header) })
+		return nil
 	}
+	return at.inform(code, header)
+}
+
+// inform writes a 1xx answer, without what is not the client's.
+func (at *attempt) inform(code int, header textproto.MIMEHeader) error {
 	at.informational.Lock()
 	defer at.informational.Unlock()
 	if at.over.Load() || at.headCame {

@@ -192,7 +192,7 @@ func (c *call) expire(cause error) {
 	if c.body != nil && !c.body.complete() {
 		_ = c.answer.control.SetReadDeadline(past)
 	}
-	if c.answer.begun() {
+	if c.answer.begun() || c.answer.informing.Load() {
 		_ = c.answer.control.SetWriteDeadline(past)
 	}
 }

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -43,10 +44,10 @@ func (f *feed) readWhole(length int64) error {
 		return err
 	}
 	_, f.err = f.body.Read(make([]byte, 1)) // nothing but the end, as the server counts
-	if f.err != io.EOF {
-		return f.err
+	if errors.Is(f.err, io.EOF) {
+		return nil
 	}
-	return nil
+	return f.err
 }
 
 // whole reports whether the body can be sent from its start. A nil feed cannot.
@@ -136,7 +137,7 @@ func (r *feedReader) Read(p []byte) (int, error) {
 // atEnd returns io.EOF with the last bytes, so that the end of the stream need not
 // travel by itself.
 func (r *feedReader) atEnd() error {
-	if f := r.feed; f.err == io.EOF && r.offset == f.base+int64(len(f.held)) {
+	if f := r.feed; errors.Is(f.err, io.EOF) && r.offset == f.base+int64(len(f.held)) {
 		return io.EOF
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"specialroutes.example/gateway/internal/balance"
@@ -17,6 +18,9 @@ type h2Attempt struct {
 	conn    *http.ClientConn // nil: there is none yet
 	written atomic.Bool      // the head has been written
 	heard   atomic.Bool      // a 1xx answer has come
+
+	informed int // 1xx answers, counted by who reads the connection
+	relay    relay
 }
 
 // overH2 reports whether a target is spoken to in HTTP/2.
@@ -122,4 +126,48 @@ func unprocessed(err error) bool {
 func malformed(err error) bool {
 	se, ok := errors.AsType[streamError](err)
 	return ok && (se.Cause == nil || se.Cause.Error() != fromPeer)
+}
+
+// relay does one thing after the other, without keeping who asks for it waiting. The
+// zero value is ready.
+type relay struct {
+	mu      sync.Mutex
+	queue   []func()
+	running chan struct{} // closed when all is done; nil: nothing is
+}
+
+func (r *relay) do(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = append(r.queue, f)
+	if r.running == nil {
+		r.running = make(chan struct{})
+		go r.run(r.running)
+	}
+}
+
+func (r *relay) run(done chan struct{}) {
+	defer close(done)
+	for {
+		r.mu.Lock()
+		if len(r.queue) == 0 {
+			r.running = nil
+			r.mu.Unlock()
+			return
+		}
+		f := r.queue[0]
+		r.queue = r.queue[1:]
+		r.mu.Unlock()
+		f()
+	}
+}
+
+// wait waits until all that was asked for is done.
+func (r *relay) wait() {
+	r.mu.Lock()
+	running := r.running
+	r.mu.Unlock()
+	if running != nil {
+		<-running
+	}
 }

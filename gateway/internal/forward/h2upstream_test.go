@@ -463,3 +463,102 @@ func TestHTTP2Upstream_SilentGRPCStream(t *testing.T) {
 		}
 	}
 }
+
+// 1xx answers pass in order, and one client that does not read them holds up nobody
+// else on the upstream's connection.
+func TestHTTP2Upstream_InformationalAnswers(t *testing.T) {
+	t.Parallel()
+	var conns atomic.Int64
+	up := serveFrames(t, func(_ int, p *h2Peer) {
+		conns.Add(1)
+		for s := p.request(); s != 0; s = p.request() {
+			for i := range 8 {
+				p.head(s, false, ":status", "103", "link", fmt.Sprint(i), "x-route-variant", "leak")
+			}
+			answerOK(p, s)
+		}
+	})
+	m := serveMany(t, nil, nil, up)
+	c := dialRaw(t, m.plain)
+	for range 3 {
+		c.send("GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n")
+		for i := range 8 {
+			res, _ := c.read("GET")
+			if res.StatusCode != 103 || res.Header.Get("Link") != fmt.Sprint(i) || res.Header.Get("X-Route-Variant") != "" {
+				t.Fatalf("answer %d is %d %v", i, res.StatusCode, res.Header)
+			}
+		}
+		if res, _ := c.read("GET"); res.StatusCode != 200 || res.Header.Get("Link") != "" || res.Header.Get("X-Served") != "yes" {
+			t.Fatalf("the answer is %d %v", res.StatusCode, res.Header)
+		}
+	}
+	deaf := dialRaw(t, m.plain)
+	go func() { // as much as is taken
+		for {
+			if _, err := io.WriteString(deaf.Conn, strings.Repeat("GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n", 100)); err != nil {
+				return
+			}
+		}
+	}()
+	for range 200 {
+		c.send("GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n")
+		for range 9 {
+			c.read("GET")
+		}
+	}
+	_ = deaf.Close()
+	if n := conns.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+func TestHTTP2Upstream_FloodOfInformationalAnswers(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	up := serveFrames(t, func(_ int, p *h2Peer) {
+		for s := p.request(); s != 0; s = p.request() {
+			requests.Add(1)
+			for range 1000 {
+				p.head(s, false, ":status", "103", "link", "x")
+			}
+		}
+	})
+	m := serveMany(t, nil, nil, up)
+	c := dialRaw(t, m.plain)
+	c.send("GET /api/x HTTP/1.1\r\nHost: a\r\n\r\n")
+	for range 65 {
+		if res, _ := c.read("GET"); res.StatusCode != 103 {
+			if res.StatusCode != 502 || requests.Load() != 1 {
+				t.Errorf("%d after %d requests, want 502 after 1", res.StatusCode, requests.Load())
+			}
+			return
+		}
+	}
+	t.Errorf("the flood goes on: %+v", m.log.next(t))
+}
+
+func TestHTTP2Upstream_ExpectContinue(t *testing.T) {
+	t.Parallel()
+	endpoint, _ := serveH2(t, false, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/no" {
+			w.WriteHeader(http.StatusExpectationFailed)
+			return
+		}
+		_, _ = io.Copy(w, r.Body)
+	})
+	m := serveMany(t, nil, nil, endpoint)
+	for path, want := range map[string]int{"/yes": 100, "/no": 417} {
+		c := dialRaw(t, m.plain)
+		c.send("POST /api" + path + " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+		res, _ := c.read("POST")
+		if res.StatusCode != want {
+			t.Fatalf("%s: %d, want %d", path, res.StatusCode, want)
+		}
+		if want == 100 {
+			c.send("hi")
+			if res, body := c.read("POST"); res.StatusCode != 200 || body != "hi" {
+				t.Errorf("%d %q", res.StatusCode, body)
+			}
+		}
+	}
+}

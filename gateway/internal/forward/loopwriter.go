@@ -46,7 +46,9 @@ func (w *loopWriter) WriteHeader(status int) {
 	case status < http.StatusOK:
 		w.c.out = appendFields(appendStatusLine(w.c.out, status), w.header)
 		w.c.out = append(w.c.out, "\r\n"...)
+		begun := w.rep.begun
 		_ = w.flush()
+		w.rep.begun = begun // the answer is still to come
 	default:
 		w.status = status
 	}
