@@ -1,6 +1,8 @@
 package records_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +75,25 @@ func TestAfterTheFileOnlyWhatCameSinceIsAskedFor(t *testing.T) {
 	}
 	if st := f.Status(); st.Source != records.SourceLive {
 		t.Errorf("Status: got %+v, want live", st)
+	}
+}
+
+// An older gateway keeps the cursor of a newer specialroutes and not the labels.
+func TestAfterAFileWithoutLabelsEverythingIsAskedFor(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "records.json")
+	text := []byte(`{"cursor":"2.a-2","full":true,"records":[` + book("a", 1, 5) + `],"deleted":[],"asOf":"` + time.Now().UTC().Format(time.RFC3339) + `"}` + "\n")
+	sum := sha256.Sum256(text)
+	head := "specialroutes-records 1 sha256=" + hex.EncodeToString(sum[:]) + "\n"
+	if err := os.WriteFile(file, append([]byte(head), text...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := recordstest.NewScript(t)
+	server.Then(recordstest.JSON(recordstest.Full("2.a-2", book("a", 1, 5))))
+	f := follow(t, records.Options{URLs: []string{server.URL}, File: file})
+	f.reach(t, "2.a-2", "a@1")
+	if got, want := server.Next(t).URL.RawQuery, "gateway=gw-test"; got != want {
+		t.Errorf("first question: got %s, want %s", got, want)
 	}
 }
 

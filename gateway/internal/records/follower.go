@@ -116,6 +116,11 @@ type Follower struct {
 	url      int // index into o.URLs
 	failures int // exchanges that failed, in a row
 	idle     int // answers that came early and brought nothing, in a row
+
+	// withoutLabels says that the records are of a file that an older gateway wrote:
+	// its cursor may be past changes of labels that it did not keep, so everything is
+	// asked for.
+	withoutLabels bool
 }
 
 // NewFollower returns a Follower for store, which nobody else may fill. It fails
@@ -185,6 +190,7 @@ func (f *Follower) loadFile() {
 		f.o.Log.Info("the file of records holds instances only", "file", f.o.File)
 		return
 	}
+	f.withoutLabels = e.InstanceLabels == nil
 	asOf := f.believable(e.AsOf, written)
 	s := f.compiler.apply(nil, e, f.o.Now())
 	f.logSetAside(nil, s)
@@ -241,8 +247,12 @@ func (f *Follower) round(ctx context.Context) time.Duration {
 		wait = f.o.Times.Wait
 	}
 	started := time.Now()
-	e, err := f.client.ask(ctx, base, before, wait)
-	if err == nil && !e.Full && before.Cursor() == "" {
+	asked := before
+	if f.withoutLabels {
+		asked = nil
+	}
+	e, err := f.client.ask(ctx, base, asked, wait)
+	if err == nil && !e.Full && asked.Cursor() == "" {
 		err = errNotFull
 	}
 	if ctx.Err() != nil {
@@ -252,6 +262,7 @@ func (f *Follower) round(ctx context.Context) time.Duration {
 		return f.failed(base, err)
 	}
 	took := time.Since(started)
+	f.withoutLabels = false
 	f.succeeded(base)
 	news := e.Full || e.Cursor != before.Cursor() ||
 		len(e.Records)+len(e.Deleted)+len(e.InstanceLabels)+len(e.InstanceLabelsDeleted) > 0
