@@ -80,9 +80,11 @@ func (p program) run(ctx context.Context, args []string) error {
 
 // check says what valid settings amount to. Load has refused all others.
 func (p program) check(c *config.Config) error {
-	if _, err := newEngine(c, p.stdout, nil); err != nil {
+	e, err := newEngine(c, p.stdout, nil)
+	if err != nil {
 		return err
 	}
+	defer e.gateway.Close()
 	if _, err := dataTLS(c, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (p program) check(c *config.Config) error {
 	if address := c.Registry.Consul.Address; address != "" {
 		instances = "instances from Consul at " + address
 	}
-	_, err := fmt.Fprintf(p.stdout, "the settings can be used: %d routes, %s, records from %s\n",
+	_, err = fmt.Fprintf(p.stdout, "the settings can be used: %d routes, %s, records from %s\n",
 		len(c.Routes), instances, strings.Join(c.Records.URLs, ", "))
 	return err
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"specialroutes.example/gateway/internal/filter"
@@ -57,8 +59,15 @@ func newClient(l *loop, t *tracked) *client {
 	return c
 }
 
-// run takes request after request.
+// run takes request after request. A panic that nobody expected ends the connection,
+// not the process.
 func (c *client) run() {
+	defer func() {
+		if p := recover(); p != nil {
+			c.loop.server.log.Error("a connection panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			c.loop.drop(c.tracked)
+		}
+	}()
 	limit := c.loop.server.timeouts.Header
 	for c.await(limit) {
 		for more := true; more; more = c.in.Buffered() > 0 {

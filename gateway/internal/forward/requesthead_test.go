@@ -96,10 +96,6 @@ func fate(h *requestHead) string {
 	return "take"
 }
 
-func itoa(n int) string {
-	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)})
-}
-
 func TestHeadEndIsFoundInPieces(t *testing.T) {
 	t.Parallel()
 	for _, head := range []string{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET /\n\n", "GET /\r\n\n", "GET /\n\r\n"} {
