@@ -17,16 +17,13 @@ const (
 // ellipsis stands for what was cut.
 const ellipsis = "…"
 
-// timeFormat has a fixed width, so that lines can be sorted as text.
-const timeFormat = "2006-01-02T15:04:05.000000Z"
-
 // appendEntry appends e as one line of JSON with its line feed. All members but
 // correlationReplaced, code and overrideInvalid are always there. The order never
 // changes. Durations are seconds. It is written by hand because it runs once per
 // request: it allocates nothing.
 func appendEntry(b []byte, e *Entry) []byte {
 	b = append(b, `{"time":"`...)
-	b = e.Time.UTC().AppendFormat(b, timeFormat)
+	b = appendTime(b, e.Time)
 	b = append(b, '"')
 	b = appendText(b, `,"correlationId":`, e.CorrelationID, longestText)
 	if e.CorrelationReplaced {
@@ -57,6 +54,29 @@ func appendEntry(b []byte, e *Entry) []byte {
 	return append(b, "}\n"...)
 }
 
+// appendTime appends t in UTC as RFC 3339 has it, with six digits of the second, so
+// that lines can be sorted as text. Years have four digits.
+func appendTime(b []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	b = append(appendDigits(b, year, 1000), '-')
+	b = append(appendDigits(b, int(month), 10), '-')
+	b = append(appendDigits(b, day, 10), 'T')
+	b = append(appendDigits(b, hour, 10), ':')
+	b = append(appendDigits(b, minute, 10), ':')
+	b = append(appendDigits(b, second, 10), '.')
+	return append(appendDigits(b, t.Nanosecond()/1000, 1e5), 'Z')
+}
+
+// appendDigits appends n with as many digits as unit has.
+func appendDigits(b []byte, n, unit int) []byte {
+	for ; unit > 0; unit /= 10 {
+		b = append(b, '0'+byte(n/unit%10))
+	}
+	return b
+}
+
 func appendNumber(b []byte, name string, n int64) []byte {
 	return strconv.AppendInt(append(b, name...), n, 10)
 }
@@ -64,13 +84,9 @@ func appendNumber(b []byte, name string, n int64) []byte {
 // appendSeconds appends d in seconds with six digits. A clock that went backwards
 // is zero.
 func appendSeconds(b []byte, name string, d time.Duration) []byte {
-	micros := max(d, 0).Microseconds()
-	b = strconv.AppendInt(append(b, name...), micros/1e6, 10)
-	b = append(b, '.')
-	for unit := int64(1e5); unit > 0; unit /= 10 {
-		b = append(b, '0'+byte(micros/unit%10))
-	}
-	return b
+	micros := int(max(d, 0).Microseconds())
+	b = strconv.AppendInt(append(b, name...), int64(micros/1e6), 10)
+	return appendDigits(append(b, '.'), micros%1e6, 1e5)
 }
 
 func appendAddress(b []byte, name string, a netip.Addr) []byte {
@@ -95,7 +111,7 @@ func appendText(b []byte, name, s string, longest int) []byte {
 		}
 	}
 	start := 0
-	for i := 0; i < len(s); {
+	for i := plainPrefix(s); i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf && plain[c] {
 			i++
 			continue
@@ -116,6 +132,30 @@ func appendText(b []byte, name, s string, longest int) []byte {
 	}
 	return append(b, '"')
 }
+
+// plainPrefix returns how many bytes at the beginning of s surely stand for
+// themselves. It looks at eight at a time, for nearly all texts are plain to their
+// end.
+func plainPrefix(s string) int {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		below := (x - ' '*each) &^ x // a high bit for a byte below the space, and it may be for those after it
+		if (x|below|zeros(x^0x7f*each)|zeros(x^'"'*each)|zeros(x^'\\'*each))&highs != 0 {
+			return i
+		}
+	}
+	return i
+}
+
+const (
+	each  = 0x0101010101010101 // times a byte: that byte eight times
+	highs = 0x80 * each
+)
+
+// zeros sets the high bit of a byte if it, or one below it, is zero, and not only that.
+func zeros(x uint64) uint64 { return (x - each) &^ x }
 
 // plain marks the ASCII characters that stand for themselves.
 var plain = func() (p [utf8.RuneSelf]bool) {

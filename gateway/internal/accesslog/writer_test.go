@@ -81,8 +81,8 @@ func TestLongTextIsCutBetweenCharacters(t *testing.T) {
 		}
 	}
 	e := &Entry{Path: strings.Repeat("\x00", 60<<10), Host: strings.Repeat("\x00", 60<<10)}
-	if n := len(appendEntry(nil, e)); n > chunkSize/2 {
-		t.Errorf("a line of %d bytes, want far less than a chunk", n)
+	if n := len(appendEntry(nil, e)); n > writeSize/2 {
+		t.Errorf("a line of %d bytes, want far less than what is written at once", n)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestLinesAreDroppedAndCountedWhenTooManyWait(t *testing.T) {
 	for range lines - 1 {
 		w.Observe(sample()) // returns, or the test would hang here
 	}
-	fit := mostWaiting / line
+	fit := 1 + mostWaiting/slotSize/int(slots(line)) // that which the output holds, and those that wait
 	if got, want := w.Dropped(), int64(lines-fit); got != want {
 		t.Errorf("Dropped: got %d, want %d", got, want)
 	}
@@ -198,8 +198,8 @@ func TestLinesAreDroppedAndCountedWhenTooManyWait(t *testing.T) {
 	if got := bytes.Count(out.out.Bytes(), []byte("\n")); got != fit {
 		t.Errorf("written after all: got %d lines, want %d", got, fit)
 	}
-	if w.waiting != 0 || len(w.spare) > sparedChunks {
-		t.Errorf("kept: %d bytes and %d chunks", w.waiting, len(w.spare))
+	if !w.waiting.empty() {
+		t.Error("lines still wait")
 	}
 }
 
@@ -253,17 +253,44 @@ func TestObserveAllocatesNothing(t *testing.T) {
 func BenchmarkObserve(b *testing.B) {
 	w := NewWriter(io.Discard, nil)
 	e := sample()
-	queued := 0
+	queued, piece := 0, make([]byte, 0, writeSize)
 	for b.Loop() {
 		w.Observe(e)
 		if queued++; queued == 1000 { // those of 10 ms at 100,000 calls a second
 			b.StopTimer()
-			w.writeChunks()
+			w.writeWaiting(piece)
 			queued = 0
 			b.StartTimer()
 		}
 	}
 	if n := w.Dropped(); n > 0 {
 		b.Errorf("%d lines were dropped", n)
+	}
+}
+
+func TestTimesAreThoseOfThePackageTime(t *testing.T) {
+	t.Parallel()
+	for _, at := range []time.Time{
+		{}, time.Unix(0, 0), time.Unix(1<<31, 999_999_999), time.Date(2024, 2, 29, 23, 59, 59, 1000, time.FixedZone("", -7200)),
+		time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC),
+	} {
+		if got, want := string(appendTime(nil, at)), at.UTC().Format("2006-01-02T15:04:05.000000Z"); got != want {
+			t.Errorf("%v: %s, want %s", at, got, want)
+		}
+	}
+}
+
+// Every byte in every place of a text is judged as it is alone.
+func TestPlainTextIsFoundByWords(t *testing.T) {
+	t.Parallel()
+	for c := range 256 {
+		for at := range 20 {
+			text := []byte("plain text, all of it")[:20]
+			text[at] = byte(c)
+			isPlain := c < utf8.RuneSelf && plain[c]
+			if n := plainPrefix(string(text)); isPlain && n < 16 || !isPlain && n > at {
+				t.Errorf("%q: %d bytes are plain", text, n)
+			}
+		}
 	}
 }
