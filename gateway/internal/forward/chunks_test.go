@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http/httputil"
 	"strings"
@@ -59,7 +60,7 @@ func TestChunksThatAreRefused(t *testing.T) {
 		"many extensions":          strings.Repeat("1;"+strings.Repeat("a", 4000)+"\r\nx\r\n", 6),
 		"a trailer without an end": "0\r\n" + strings.Repeat("A: b\r\n", trailerMost),
 	} {
-		if body, _, _, err := unchunk(raw, 1000); err != errChunk { //nolint:errorlint // never wrapped
+		if body, _, _, err := unchunk(raw, 1000); !errors.Is(err, errChunk) {
 			t.Errorf("%s: body %q, %v; want %v", name, body, err, errChunk)
 		}
 	}

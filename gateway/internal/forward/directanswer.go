@@ -3,6 +3,7 @@
 package forward
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -110,7 +111,7 @@ func (c *carriage) answer() error {
 // judged makes an unusable answer of what is neither a limit nor the client's
 // leaving.
 func (c *carriage) judged(err error) error {
-	if isLimit(err) || err == errClientGone { //nolint:errorlint // never wrapped
+	if isLimit(err) || errors.Is(err, errClientGone) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errBadAnswer, ended(err))
