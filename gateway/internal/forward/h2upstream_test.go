@@ -562,3 +562,45 @@ func TestHTTP2Upstream_ExpectContinue(t *testing.T) {
 		}
 	}
 }
+
+// An upstream that leaves as it should fails nobody, whatever the method: what it
+// does not take any more goes to the other variant.
+func TestHTTP2Upstream_LeavesUnderLoad(t *testing.T) {
+	t.Parallel()
+	echo := func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }
+	leaving := httptest.NewUnstartedServer(http.HandlerFunc(echo))
+	leaving.Config.Protocols = protocols(false, false, true)
+	leaving.Start()
+	t.Cleanup(leaving.Close)
+	m := serveMany(t, nil, nil, plainUpstream(t, echo), "h2c://"+leaving.Listener.Addr().String())
+	client, base := m.clientOf(t, false)
+	var done sync.WaitGroup
+	var answered, moved atomic.Int64
+	for range 16 {
+		done.Go(func() {
+			for moved.Load() < 200 && !t.Failed() {
+				res, err := client.Post(base+"/api/x", "", strings.NewReader("hello"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				body, err := io.ReadAll(res.Body)
+				_ = res.Body.Close()
+				if res.StatusCode != 200 || string(body) != "hello" || err != nil {
+					t.Errorf("%d %q, %v", res.StatusCode, body, err)
+				}
+				if res.Header.Get("X-Route-Fallback") != "" {
+					moved.Add(1)
+				}
+				if answered.Add(1) == 500 {
+					done.Go(func() {
+						if err := leaving.Config.Shutdown(t.Context()); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+		})
+	}
+	done.Wait()
+}
