@@ -45,6 +45,7 @@ type client struct {
 	raw     syscall.RawConn
 	readDue deadline
 	desk    *desk // nil while the connection is idle
+	later   bool  // the head is not the first
 	unread  int64 // bytes of the request's body that are still to be read
 	source  source
 	ready   func(fd uintptr) bool // source.ready, made once
@@ -56,6 +57,7 @@ type desk struct {
 	in  *bufio.Reader
 	out []byte
 
+	body     []byte
 	exchange filter.Exchange
 	reply    reply
 }

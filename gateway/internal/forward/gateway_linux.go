@@ -91,34 +91,53 @@ func (g *Gateway) finishClient(c *client, ex *filter.Exchange, rep *reply, err e
 	w.end()
 }
 
+// Sizes of memory for a body: what is taken before the client has sent it, and what a
+// desk keeps.
+const (
+	bodyAhead = 4 << 10
+	bodyKept  = 16 << 10
+)
+
 // readBody reads the request's body, which is short, to its end. Nothing of an
-// upstream is held meanwhile but the place among its requests.
+// upstream is held meanwhile but the place among its requests. The body is good until
+// the desk is given back.
 func (c *client) readBody(ex *filter.Exchange) ([]byte, error) {
 	if c.unread == 0 {
 		return nil, nil
 	}
-	body := make([]byte, c.unread)
-	limit := ex.Route.Timeouts.Idle
-	for at := 0; at < len(body); {
-		if c.in.Buffered() == 0 {
-			c.readDue.at = time.Time{}
-			if limit > 0 {
-				c.readDue.at = time.Now().Add(limit)
-			}
-			_ = c.conn.SetReadDeadline(c.readDue.at)
+	body := c.desk.body[:0]
+	for c.unread > 0 {
+		if len(body) == cap(body) {
+			room := min(c.unread, int64(max(bodyAhead, len(body), c.in.Buffered())))
+			body = append(make([]byte, 0, int64(len(body))+room), body...)
 		}
-		n, err := c.in.Read(body[at:])
-		at += n
+		if c.in.Buffered() == 0 {
+			c.limitRead(ex.Route.Timeouts.Idle)
+		}
+		n, err := c.in.Read(body[len(body):min(int64(cap(body)), int64(len(body))+c.unread)])
+		body = body[:len(body)+n]
 		c.unread -= int64(n)
 		ex.Entry.BytesIn += int64(n)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return body, errBodyIdle
+			return nil, errBodyIdle
 		case err != nil:
-			return body, errClientGone
+			return nil, errClientGone
 		}
 	}
+	if cap(body) <= bodyKept {
+		c.desk.body = body
+	}
 	return body, nil
+}
+
+// limitRead has the next read of the client end after limit; 0 is never.
+func (c *client) limitRead(limit time.Duration) {
+	c.readDue.at = time.Time{}
+	if limit > 0 {
+		c.readDue.at = time.Now().Add(limit)
+	}
+	_ = c.conn.SetReadDeadline(c.readDue.at)
 }
 
 // carryAside forwards over net/http's transport, for a target that speaks HTTP/2.
@@ -149,8 +168,7 @@ func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *r
 // watchLeaving calls left when the client closes its side. The returned function ends
 // the watch.
 func (c *client) watchLeaving(left func()) (end func()) {
-	c.readDue.at = time.Time{}
-	_ = c.conn.SetReadDeadline(c.readDue.at)
+	c.limitRead(0)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

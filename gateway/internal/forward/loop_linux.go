@@ -97,9 +97,10 @@ func (c *client) next() step {
 		return stepEnd
 	case refusal != nil:
 		return c.refuse(refusal, head)
-	case isPreface(head):
+	case !c.later && isPreface(head):
 		return c.handOver()
 	}
+	c.later = true
 	h := scanRequest(head, c.loop.server.limits)
 	switch h.verdict {
 	case verdictRefuse:
@@ -123,7 +124,7 @@ func (c *client) readHead() (head []byte, refusal *filter.Refusal, err error) {
 		}
 		looked = len(head)
 		switch {
-		case isPreface(head):
+		case !c.later && isPreface(head):
 			return head, nil, nil
 		case len(head) > int(limits.HeaderBytes):
 			return head, headTooLong(*limits), nil

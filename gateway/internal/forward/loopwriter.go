@@ -105,7 +105,7 @@ func (w *loopWriter) head(whole bool) {
 	case known && w.status != http.StatusNoContent:
 		w.form.framing, w.form.length = framedByLength, length
 	case w.bodiless():
-	case whole:
+	case whole && len(w.trailers()) == 0:
 		w.form.framing, w.form.length = framedByLength, int64(len(w.early))
 	default:
 		w.form.framing = framedByChunks
@@ -114,15 +114,17 @@ func (w *loopWriter) head(whole bool) {
 		w.c.lastRequest = true
 	}
 	w.form.last = w.c.lastRequest
-	w.c.out = appendAnswerHead(w.c.out, w.announced(), w.form)
+	w.c.out = appendAnswerHead(w.c.out, w.withoutTrailers(), w.form)
 	early := w.early
 	w.early = nil
 	_ = w.body(early)
 }
 
-// announced is the header without trailers that are not due yet.
-func (w *loopWriter) announced() http.Header {
-	return w.header
+// withoutTrailers is the header without fields that belong behind the body.
+func (w *loopWriter) withoutTrailers() http.Header {
+	h := maps.Clone(w.header)
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return strings.HasPrefix(name, http.TrailerPrefix) })
+	return h
 }
 
 // writeAlone is from what size on bytes are not copied together with what waits.
