@@ -21,6 +21,7 @@ func ExerciseLoop(t *testing.T, start Start) {
 		run  func(*testing.T)
 	}{
 		{"answers of two framings", s.testAnswerTwoFramings},
+		{"odd answers", s.testOddAnswersLoop},
 		{"short bodies hold no connection", s.testSlowSenders},
 		{"leaving with a request behind", s.testLeavePipelined},
 	} {
