@@ -89,10 +89,43 @@ func marked(next http.Handler) http.Handler {
 				if g.pragma {
 					delete(r.Header, "Cache-Control")
 				}
+				if r.ProtoMinor == 0 {
+					g.serveOld(next, w, r)
+					return
+				}
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// serveOld serves a request of HTTP/1.0. Where nothing but the end of the connection
+// says where its answer ends, a reset is all that tells a part from the whole.
+func (g *gate) serveOld(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	whole := false
+	defer func() {
+		if !whole {
+			g.reset()
+		}
+	}()
+	next.ServeHTTP(w, r)
+	whole = true
+}
+
+// reset has the connection end with a reset. TLS would say goodbye before it, so that
+// one ends at once.
+func (g *gate) reset() {
+	secured, isTLS := g.Conn.(*tls.Conn)
+	c := g.Conn
+	if isTLS {
+		c = secured.NetConn()
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	if isTLS {
+		_ = c.Close()
+	}
 }
 
 // Read passes on what may pass.

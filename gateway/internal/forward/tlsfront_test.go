@@ -61,7 +61,10 @@ func (f *tlsFront) carry(c *net.TCPConn) {
 	f.keep(secured)
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(c, secured)
+		if _, err := io.Copy(c, secured); err != nil { // it ended without TLS's goodbye
+			_ = c.SetLinger(0)
+			_ = c.Close()
+		}
 		_ = c.CloseWrite()
 	})
 	if _, err := io.Copy(secured, c); err != nil {

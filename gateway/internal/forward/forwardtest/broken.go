@@ -13,6 +13,7 @@ func (s *suite) testBrokenAnswers(t *testing.T) {
 	t.Run("are 502", s.testBadAnswers)
 	t.Run("that end before the body are 502 too", s.testGoneBeforeBody)
 	t.Run("break the transfer once it has begun", s.testCutAnswer)
+	t.Run("break the transfer to HTTP/1.0 too", s.testCutAnswerOld)
 }
 
 // serveOnce answers one request with bytes and closes.
