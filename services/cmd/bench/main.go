@@ -64,7 +64,6 @@ func run(ctx context.Context, args, _ []string, stderr io.Writer, _ <-chan os.Si
 func (s settings) do(ctx context.Context, out io.Writer) error {
 	switch {
 	case s.hold:
-		s.Alone = true
 		return bench.Hold(ctx, s.Options, func(name, url string, pid int) {
 			fmt.Fprintf(out, "%s: %s, process %d\n", name, url, pid)
 		})

@@ -125,6 +125,6 @@ func Profile(ctx context.Context, o Options) (string, error) {
 	if err := errors.Join(err, s.stop()); err != nil {
 		return "", err
 	}
-	text, err := printProfile(ctx, o.Profile)
+	text, err := printProfile(ctx, o.Profile, got.cpu)
 	return fmt.Sprintf("%.1f µs of processor time a request, %.0f requests/s, while profiled\n\n%s", got.cpu, got.rate, text), err
 }
