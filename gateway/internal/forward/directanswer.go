@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"time"
 
@@ -16,6 +17,11 @@ import (
 // it.
 func (c *carriage) readHead(patience time.Duration) error {
 	l, since, seen := c.link, time.Now(), 0
+	// Whoever else can run goes first. Meanwhile the answer may come, which saves a
+	// read that finds nothing and all that belongs to being woken. While it waits for
+	// its client's next request each goroutine is parked for good, so those that become
+	// ready are not kept waiting by those that only step aside.
+	runtime.Gosched()
 	for {
 		buffered := l.buffered()
 		size := headEnd(buffered, seen)
