@@ -73,7 +73,7 @@ func (r *Report) measureLarge(ctx context.Context, s *setup, o Options) (err err
 func (r *Report) measurePaced(ctx context.Context, s *setup, o Options) error {
 	r.paced, r.pace = results{}, r.small[nameNginx].rate.median()/2
 	return s.inTurn(o, func(c *contender, d time.Duration, counts bool) error {
-		times, err := constantLoad(ctx, c.address, prefix+smallPath, r.pace, d, o.Connections)
+		times, err := constantLoad(ctx, c.address, prefix+smallPath, pace{rate: r.pace, lasts: d, patience: patience, connections: o.Connections})
 		if err == nil && counts {
 			r.paced.add(c.name, full{p99: float64(quantile(times, 0.99)) / float64(time.Millisecond)})
 		}

@@ -15,8 +15,6 @@ import (
 // Limits of the sender.
 const (
 	longestAnswer = 64 << 10
-	// quiet is how long the last answers may take.
-	quiet = 5 * time.Second
 	// ownFault is how much the sender may be late, because the system let something
 	// else run: what is more moves all that follows, and is not caught up with.
 	ownFault = time.Millisecond
@@ -40,26 +38,27 @@ type sender struct {
 
 type senderConn struct {
 	fd  int
-	due time.Time // of the request whose answer is awaited
+	due time.Time // of the request whose answer is awaited; zero: none is
 	buf []byte
 }
 
-// constantLoad sends requests to http://address/path at a rate a second for d and
-// returns the time that each answer took.
-func constantLoad(ctx context.Context, address, path string, rate float64, d time.Duration, connections int) (_ []time.Duration, err error) {
+// constantLoad sends requests to http://address/path and returns the time that each
+// answer took. Of one that did not come it is the time that it was waited for.
+func constantLoad(ctx context.Context, address, path string, p pace) (_ []time.Duration, err error) {
 	s := &sender{conns: map[int32]*senderConn{}}
 	s.request = fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench\r\n\r\n", path, address)
 	if s.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("bench: epoll: %w", err)
 	}
 	defer s.close()
-	for range connections {
+	for range p.connections {
 		if err := s.connect(address); err != nil {
 			return nil, err
 		}
 	}
-	s.times = make([]time.Duration, 0, int(rate*d.Seconds())+1)
-	return s.times, s.run(ctx, rate, d)
+	s.times = make([]time.Duration, 0, p.total())
+	err = s.run(ctx, p)
+	return s.times, err
 }
 
 func (s *sender) close() {
@@ -93,10 +92,9 @@ func (s *sender) connect(address string) error {
 }
 
 // run sends what is due and reads what comes, until all is answered.
-func (s *sender) run(ctx context.Context, rate float64, d time.Duration) error {
-	begin := time.Now()
-	total := int(rate * d.Seconds())
-	due := func(i int) time.Time { return begin.Add(time.Duration(float64(i) / rate * float64(time.Second))) }
+func (s *sender) run(ctx context.Context, p pace) error {
+	begin, total := time.Now(), p.total()
+	due := func(i int) time.Time { return begin.Add(time.Duration(float64(i) / p.rate * float64(time.Second))) }
 	events := make([]syscall.EpollEvent, 256)
 	for sent := 0; len(s.times) < total; {
 		now := time.Now()
@@ -109,13 +107,14 @@ func (s *sender) run(ctx context.Context, rate float64, d time.Duration) error {
 		if err := s.send(); err != nil {
 			return err
 		}
-		if now.Sub(begin) > d+quiet {
-			return fmt.Errorf("%w: %d of %d came in time", errAnswer, len(s.times), total)
+		if now.Sub(begin) > p.lasts+p.patience {
+			s.giveUp(now)
+			return nil
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		wait := quiet
+		wait := p.patience
 		if sent < total {
 			wait = time.Until(due(sent))
 		}
@@ -130,6 +129,18 @@ func (s *sender) run(ctx context.Context, rate float64, d time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// giveUp counts what has not been answered.
+func (s *sender) giveUp(now time.Time) {
+	for _, c := range s.conns {
+		if !c.due.IsZero() {
+			s.waiting = append(s.waiting, c.due)
+		}
+	}
+	for _, due := range s.waiting {
+		s.times = append(s.times, now.Sub(due))
+	}
 }
 
 // send gives what is due to the connections that are free.
@@ -163,7 +174,7 @@ func (s *sender) read(c *senderConn) error {
 		return err
 	case whole:
 		s.times = append(s.times, time.Since(c.due))
-		c.buf = c.buf[:0]
+		c.buf, c.due = c.buf[:0], time.Time{}
 		s.free = append(s.free, c)
 	}
 	return nil

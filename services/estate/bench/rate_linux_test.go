@@ -17,7 +17,7 @@ func TestConstantLoadSendsWhatIsDue(t *testing.T) {
 		_, _ = w.Write([]byte(r.URL.Path))
 	}))
 	defer s.Close()
-	times, err := constantLoad(t.Context(), s.Listener.Addr().String(), "/x", 500, 400*time.Millisecond, 4)
+	times, err := constantLoad(t.Context(), s.Listener.Addr().String(), "/x", pace{500, 400 * time.Millisecond, patience, 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestConstantLoadTimesFromTheMomentThatARequestIsDue(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	times, err := constantLoad(t.Context(), s.Listener.Addr().String(), "/", 200, held, 1)
+	times, err := constantLoad(t.Context(), s.Listener.Addr().String(), "/", pace{200, held, patience, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +62,33 @@ func TestConstantLoadRefusesWhatIsNoAnswer(t *testing.T) {
 		"a connection's end": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		s := httptest.NewServer(h)
-		_, err := constantLoad(t.Context(), s.Listener.Addr().String(), "/", 100, 100*time.Millisecond, 2)
+		_, err := constantLoad(t.Context(), s.Listener.Addr().String(), "/", pace{100, 100 * time.Millisecond, patience, 2})
 		if !errors.Is(err, errAnswer) {
 			t.Errorf("%s: error = %v, want errAnswer", name, err)
 		}
 		s.Close()
 	}
-	if _, err := constantLoad(t.Context(), "127.0.0.1:1", "/", 100, time.Second, 1); err == nil {
+	if _, err := constantLoad(t.Context(), "127.0.0.1:1", "/", pace{100, time.Second, patience, 1}); err == nil {
 		t.Error("nobody listens, and it is no error")
+	}
+}
+
+func TestConstantLoadCountsWhatIsNotAnswered(t *testing.T) {
+	release := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer s.Close()
+	defer close(release)
+	p := pace{rate: 200, lasts: 100 * time.Millisecond, patience: 200 * time.Millisecond, connections: 4}
+	times, err := constantLoad(t.Context(), s.Listener.Addr().String(), "/", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(times) != p.total() {
+		t.Errorf("%d times, want one for each of %d requests", len(times), p.total())
+	}
+	for _, d := range times {
+		if d < p.patience {
+			t.Fatalf("a request was waited for only %v, want at least %v", d, p.patience)
+		}
 	}
 }

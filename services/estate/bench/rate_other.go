@@ -2,11 +2,8 @@
 
 package bench
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
-func constantLoad(context.Context, string, string, float64, time.Duration, int) ([]time.Duration, error) {
+func constantLoad(context.Context, string, string, pace) ([]time.Duration, error) {
 	return nil, ErrMachine
 }
