@@ -2,7 +2,10 @@
 
 package bench
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 func constantLoad(context.Context, string, string, pace) ([]time.Duration, error) {
 	return nil, ErrMachine
