@@ -4,6 +4,7 @@ package forward
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -48,11 +49,17 @@ func (c *carriage) appendRequest(dst []byte) []byte {
 	}
 	dst = appendField(dst, "Host", host)
 	dst = appendFields(dst, r.Header)
-	if len(c.body) > 0 || len(r.Header["Content-Length"]) > 0 {
+	if len(c.body) > 0 || len(r.Header["Content-Length"]) > 0 || bodyExpected(r.Method) {
 		dst = append(dst, "Content-Length: "...)
 		dst = strconv.AppendInt(dst, int64(len(c.body)), 10)
 		dst = append(dst, "\r\n"...)
 	}
 	dst = append(dst, "\r\n"...)
 	return append(dst, c.body...)
+}
+
+// bodyExpected reports whether a server may expect a body with a method, and so wait
+// for one where no length says that there is none (RFC 9110, section 8.6).
+func bodyExpected(method string) bool {
+	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,7 @@ func framingOf(w http.ResponseWriter, r *http.Request) {
 
 func (s *suite) testRequestBodies(t *testing.T) {
 	t.Run("keep their framing, whatever the verb", s.testFraming)
+	t.Run("that are not there have length 0 where one is expected", s.testNoBody)
 	t.Run("of 100 MiB pass the alternate in flat memory", s.testLongBody)
 	t.Run("that are broken are the client's fault", s.testBrokenBodies)
 	t.Run("with an early answer", s.testEarlyAnswer)
@@ -80,6 +82,21 @@ func (s *suite) testFraming(t *testing.T) {
 		a := g.request(t, head(verb, "/x", "Content-Length: 0"))
 		if want := fmt.Sprintf(`%s 0 [] ["0"] 0 %s`, verb, none); a.body != want {
 			t.Errorf("%s of length 0 arrives as %q, want %q", verb, a.body, want)
+		}
+	}
+}
+
+func (s *suite) testNoBody(t *testing.T) {
+	up, seen := strictUpstream(t)
+	g := s.gateway(t, setup{instances: []string{up.address()}})
+	for i, verb := range []string{"POST", "PUT", "PATCH", "GET", "DELETE", "OPTIONS"} {
+		g.request(t, head(verb, "/x")).is(t, 200, "ok")
+		var want []string
+		if i < 3 {
+			want = []string{"0"}
+		}
+		if got := fieldLines(seen.list()[i].head, "Content-Length"); !slices.Equal(got, want) {
+			t.Errorf("%s without a body arrives with Content-Length %q, want %q", verb, got, want)
 		}
 	}
 }
