@@ -51,7 +51,7 @@ func keepLog(ctx context.Context, dir string) (wait func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	if err := os.Chmod(socket, 0o777); err != nil { //nolint:gosec // HAProxy runs as another user
+	if err := os.Chmod(socket, 0o777); err != nil { // HAProxy runs as another user
 		return nil, errors.Join(err, conn.Close())
 	}
 	file, err := os.Create(filepath.Join(dir, "haproxy.access"))

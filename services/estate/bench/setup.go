@@ -86,7 +86,7 @@ func (s *setup) startOthers(ctx context.Context, o Options) error {
 	if len(o.Backends) == 2 {
 		s.at.old, s.at.new = o.Backends[0], o.Backends[1]
 	}
-	if err := os.Chmod(s.dir, 0o755); err != nil { //nolint:gosec // nginx's workers run as another user
+	if err := os.Chmod(s.dir, 0o755); err != nil { // nginx's workers run as another user
 		return fmt.Errorf("bench: %w", err)
 	}
 	if err := writeFiles(s.dir, s.at); err != nil {
