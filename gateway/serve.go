@@ -88,6 +88,10 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 	if err != nil {
 		return nil, err
 	}
+	roots, err := upstreamRoots(c, log)
+	if err != nil {
+		return nil, err
+	}
 	observers := forward.Observers{e.requests}
 	if c.Log.Access {
 		observers = append(observers, e.access)
@@ -105,7 +109,7 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		TrustedProxies: c.TrustedProxies, Limits: c.Limits, ClientLabels: c.ClientLabels, ExposeRoute: c.ExposeRoute,
 	})
 	e.gateway = forward.New(forward.Options{
-		Chain: chain, Limits: c.Limits, Upstream: c.Upstream, Observer: observers, Log: log,
+		Chain: chain, Limits: c.Limits, Upstream: c.Upstream, Observer: observers, Log: log, RootCAs: roots,
 	})
 	return e, nil
 }

@@ -344,6 +344,12 @@ type Upstream struct {
 	// Default 256; zero is refused.
 	MaxIdlePerTarget int `yaml:"maxIdlePerTarget"`
 
+	// CAFile holds certificates (PEM) that upstreams' certificates may be signed by,
+	// beside those that the system trusts. It is read anew when it changes, for new
+	// connections; while it cannot be used, what it said stays in force. Default "": those
+	// of the system alone.
+	CAFile string `yaml:"caFile"`
+
 	// AllowLinkLocal permits endpoints with link-local and metadata addresses.
 	// Default false.
 	AllowLinkLocal bool `yaml:"allowLinkLocal"`

@@ -30,7 +30,7 @@ type direct struct {
 
 // newDirect returns an engine that shares its budget of second sends. Close it.
 func newDirect(o Options, b *budget) *direct {
-	return &direct{chain: o.Chain, budget: b, links: newLinks(o.Upstream, o.RootCAs)}
+	return &direct{chain: o.Chain, budget: b, links: newLinks(o.Upstream, newTrust(o))}
 }
 
 // close closes the idle connections to upstreams. Those in use close when their

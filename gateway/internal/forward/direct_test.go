@@ -382,7 +382,7 @@ func TestDirectOverTLS(t *testing.T) {
 			roots := x509.NewCertPool()
 			roots.AddCert(up.Certificate())
 			c := config.Default()
-			g := serveDirectWith(t, Options{RootCAs: roots}, &c, newAtEndpoint(t, up.URL))
+			g := serveDirectWith(t, Options{RootCAs: func() *x509.CertPool { return roots }}, &c, newAtEndpoint(t, up.URL))
 			for range 4 {
 				if status, body, err := g.ask(t, get); status != 200 || body != "ok" || err != nil {
 					t.Fatalf("answer = %d %q, %v", status, body, err)

@@ -41,7 +41,10 @@ type Options struct {
 	Observer Observer         // nil: nobody
 	Log      *slog.Logger     // nil discards
 	Now      func() time.Time // nil is time.Now; it times what is logged, not the limits
-	RootCAs  *x509.CertPool   // what upstreams' certificates are checked against; nil: the system's
+
+	// RootCAs gives what upstreams' certificates are checked against, for each new
+	// connection; nil, and a nil pool, is the system's.
+	RootCAs func() *x509.CertPool
 }
 
 // carrier moves an exchange whose target is chosen. It answers in every case. One

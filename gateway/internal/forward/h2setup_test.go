@@ -88,7 +88,7 @@ func serveMany(t *testing.T, change func(*config.Timeouts), roots *x509.CertPool
 	m := &many{log: &logged{came: make(chan struct{}, 1<<16)}}
 	g := forward.New(forward.Options{
 		Chain: chainTo(t, &c, endpoints), Limits: c.Limits, Upstream: c.Upstream, Observer: m.log,
-		Log: slog.New(slog.DiscardHandler), RootCAs: roots,
+		Log: slog.New(slog.DiscardHandler), RootCAs: func() *x509.CertPool { return roots },
 	})
 	t.Cleanup(g.Close)
 	m.plain = m.serve(t, g, &c, nil)

@@ -33,7 +33,7 @@ func newProxy(o Options, b *budget) *proxy {
 		// What ReverseProxy has to say we say better in the access log.
 		errors: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
-	d := newDialer(o.Upstream, o.RootCAs, &p.buffers)
+	d := newDialer(o.Upstream, newTrust(o), &p.buffers)
 	p.transport, p.h2 = newTransport(o.Upstream, d), newH2Pool(o.Upstream, d)
 	return p
 }

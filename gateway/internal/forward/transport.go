@@ -3,7 +3,6 @@ package forward
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -43,12 +42,12 @@ type connectLimit struct{}
 // dialer connects to upstreams.
 type dialer struct {
 	net.Dialer
-	tls     *tls.Config
+	trust   *trust
 	buffers *bufferPool
 }
 
-func newDialer(o config.Upstream, roots *x509.CertPool, buffers *bufferPool) *dialer {
-	d := &dialer{tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, buffers: buffers}
+func newDialer(o config.Upstream, t *trust, buffers *bufferPool) *dialer {
+	d := &dialer{trust: t, buffers: buffers}
 	if !o.AllowLinkLocal {
 		d.Control = refuseLinkLocal
 	}
@@ -95,18 +94,11 @@ func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn,
 	return &upstreamConn{Conn: c, buffers: d.buffers}, nil
 }
 
-// errNotH2 says that an upstream that is asked for HTTP/2 does not speak it.
-var errNotH2 = errors.New("the upstream does not agree to HTTP/2")
-
 // secureH2 connects with TLS, for HTTP/2.
 func (d *dialer) secureH2(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := d.handshake(ctx, network, address, "h2")
 	if err != nil {
 		return nil, err
-	}
-	if c.ConnectionState().NegotiatedProtocol != "h2" {
-		_ = c.Close()
-		return nil, &connectError{errNotH2}
 	}
 	return c, nil
 }
@@ -130,14 +122,8 @@ func (d *dialer) handshake(ctx context.Context, network, address, protocol strin
 	if err != nil {
 		return nil, &connectError{err}
 	}
-	conf := d.tls.Clone()
-	conf.ServerName, _, _ = net.SplitHostPort(address)
-	if protocol != "" {
-		conf.NextProtos = []string{protocol}
-	}
-	secured := tls.Client(c, conf)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = c.Close()
+	secured, err := d.trust.secure(ctx, c, address, protocol)
+	if err != nil {
 		return nil, &connectError{err}
 	}
 	return secured, nil

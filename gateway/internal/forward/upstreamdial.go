@@ -4,8 +4,6 @@ package forward
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
 	"time"
 )
 
@@ -18,8 +16,8 @@ func (p *linkPool) dial(limit time.Duration) (*link, error) {
 	if err != nil {
 		return nil, &connectError{err}
 	}
-	if p.tls != nil {
-		if c, err = secure(ctx, c, p.tls); err != nil {
+	if p.origin.scheme == "https" {
+		if c, err = p.links.trust.secure(ctx, c, p.origin.address, ""); err != nil {
 			return nil, &connectError{err}
 		}
 	}
@@ -29,14 +27,4 @@ func (p *linkPool) dial(limit time.Duration) (*link, error) {
 		return nil, &connectError{err}
 	}
 	return l, nil
-}
-
-// secure makes a connection one with TLS, or closes it.
-func secure(ctx context.Context, c net.Conn, conf *tls.Config) (net.Conn, error) {
-	secured := tls.Client(c, conf)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return secured, nil
 }

@@ -4,8 +4,6 @@ package forward
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"maps"
 	"net"
 	"runtime"
@@ -24,7 +22,7 @@ type origin struct{ scheme, address string }
 // links is the connections to all upstreams. It is safe for concurrent use.
 type links struct {
 	upstream config.Upstream
-	tls      *tls.Config
+	trust    *trust
 	dialer   net.Dialer
 	buffers  linkBuffers
 
@@ -39,8 +37,8 @@ type links struct {
 
 // newLinks starts the goroutine that closes connections which have been idle for
 // too long. close ends it.
-func newLinks(o config.Upstream, roots *x509.CertPool) *links {
-	ls := &links{upstream: o, tls: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+func newLinks(o config.Upstream, t *trust) *links {
+	ls := &links{upstream: o, trust: t}
 	if !o.AllowLinkLocal {
 		ls.dialer.Control = refuseLinkLocal
 	}
@@ -132,7 +130,6 @@ func (ls *links) forget(key origin, p *linkPool) {
 type linkPool struct {
 	links   *links
 	origin  origin
-	tls     *tls.Config // nil: plain
 	idle    atomic.Int64
 	unused  atomic.Int64 // sweeps since the last request
 	shelves []shelf
@@ -150,12 +147,7 @@ type shelf struct {
 const shelvesMost = 32
 
 func newLinkPool(ls *links, key origin) *linkPool {
-	p := &linkPool{links: ls, origin: key, shelves: make([]shelf, min(runtime.GOMAXPROCS(0), shelvesMost))}
-	if key.scheme == "https" {
-		p.tls = ls.tls.Clone()
-		p.tls.ServerName, _, _ = net.SplitHostPort(key.address)
-	}
-	return p
+	return &linkPool{links: ls, origin: key, shelves: make([]shelf, min(runtime.GOMAXPROCS(0), shelvesMost))}
 }
 
 // get takes an idle connection that can be used, nil when there is none. at says

@@ -152,7 +152,7 @@ func (s *suite) gateway(t *testing.T, o setup) *gateway {
 		Upstream: c.Upstream,
 		Observer: seen,
 		Log:      slog.New(slog.DiscardHandler),
-		RootCAs:  o.roots,
+		RootCAs:  func() *x509.CertPool { return o.roots },
 	})
 	t.Cleanup(g.Close)
 	return &gateway{address: s.start(t, g, &c), entries: seen}
