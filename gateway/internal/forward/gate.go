@@ -112,11 +112,11 @@ func (g *gate) serveOld(next http.Handler, w http.ResponseWriter, r *http.Reques
 	whole = true
 }
 
-// reset has the connection end with a reset. TLS would say goodbye before it, so that
-// one ends at once.
+// reset has the connection end with a reset. Under TLS that comes before its goodbye:
+// many clients take an end without one for a clean end.
 func (g *gate) reset() {
-	secured, isTLS := g.Conn.(*tls.Conn)
 	c := g.Conn
+	secured, isTLS := c.(*tls.Conn)
 	if isTLS {
 		c = secured.NetConn()
 	}

@@ -61,19 +61,35 @@ func (f *tlsFront) carry(c *net.TCPConn) {
 	f.keep(secured)
 	var back sync.WaitGroup
 	back.Go(func() {
-		if _, err := io.Copy(c, secured); err != nil { // it ended without TLS's goodbye
+		if _, err := io.Copy(c, secured); err != nil { // a reset, or an end within a record
 			_ = c.SetLinger(0)
 			_ = c.Close()
 		}
 		_ = c.CloseWrite()
 	})
-	if _, err := io.Copy(secured, c); err != nil {
+	client := &readings{Reader: c}
+	if _, _ = io.Copy(secured, client); client.err != nil {
 		_ = secured.NetConn().(*net.TCPConn).SetLinger(0)
 		_ = secured.NetConn().Close()
 	}
 	_ = secured.CloseWrite()
 	_ = secured.NetConn().(*net.TCPConn).CloseWrite()
 	back.Wait()
+}
+
+// readings keeps the error that reading ended with. One of writing is none of the
+// client's, which may have an answer to read yet.
+type readings struct {
+	io.Reader
+	err error
+}
+
+func (r *readings) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
 }
 
 func (f *tlsFront) close() {

@@ -216,7 +216,7 @@ func (s *suite) floodWithExtensions(t *testing.T, g *gateway) {
 	sent := make(chan int)
 	go func() {
 		chunk, n := "1;"+strings.Repeat("a", 4000)+"\r\nx\r\n", 0
-		for ; n < 10<<20; n += len(chunk) {
+		for ; n < 64<<20; n += len(chunk) {
 			if _, err := io.WriteString(c.Conn, chunk); err != nil {
 				break
 			}
@@ -225,7 +225,7 @@ func (s *suite) floodWithExtensions(t *testing.T, g *gateway) {
 	}()
 	c.read("POST").refused(t, 400, "bad_body")
 	_ = c.Close()
-	if n := <-sent; n > 8<<20 {
+	if n := <-sent; n > 32<<20 { // what the system's buffers hold, and no more
 		t.Errorf("%d bytes were taken", n)
 	}
 }
