@@ -58,6 +58,7 @@ type desk struct {
 	out []byte
 
 	body     []byte
+	request  requestReader
 	exchange filter.Exchange
 	reply    reply
 }

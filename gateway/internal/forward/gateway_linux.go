@@ -147,6 +147,7 @@ func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *r
 	ctx, cancel := context.WithCancel(context.WithValue(c.loop.server.requests, http.ServerContextKey, c.loop.server.http))
 	defer cancel()
 	r := ex.Request.WithContext(ctx)
+	r.Header = r.Header.Clone() // the desk's is used again
 	if body != nil {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -181,21 +180,18 @@ func (c *client) refuse(r *filter.Refusal, head []byte) step {
 func (c *client) serve(head []byte, h *requestHead) step {
 	s := c.loop.server
 	now := s.Loop.options.Now()
-	r, err := http.ReadRequest(c.in)
+	r, err := c.desk.request.read(head, h, c.tls, c.remote)
 	if err != nil {
 		return c.refuse(badHead("the head of the request is not as HTTP asks for"), head)
 	}
-	delete(r.Header, "Host")
-	if h.pragma {
-		delete(r.Header, "Cache-Control")
-	}
-	r.RemoteAddr, r.TLS, r.Body = c.remote, c.tls, http.NoBody
+	_, _ = c.in.Discard(len(head)) // it is buffered
 	c.lastRequest = h.close || c.ending.Load() || s.closing.Load() || s.slots.scarce.Load() || s.Draining != nil && s.Draining()
 	if s.InFlight != nil {
 		s.InFlight(1)
 		defer s.InFlight(-1)
 	}
 	s.Loop.serveClient(c, r, now)
+	c.desk.request.reset()
 	switch {
 	case c.desk.reply.keep && !c.lastRequest:
 		return stepNext

@@ -168,6 +168,9 @@ func FuzzScanRequest(f *testing.F) {
 			t.Errorf("%q: host %q, net/http has %q", p[:size], h.host, r.Host)
 		}
 		sameBody(t, p, size, &h, r, rest)
+		if h.verdict == verdictTake {
+			sameRequest(t, new(requestReader), p[:size], &h, r)
+		}
 	})
 }
 
@@ -203,6 +206,17 @@ func BenchmarkScanRequest(b *testing.B) {
 			if h := scanRequest(head, limits); h.verdict != verdictTake {
 				b.Fatal(fate(&h))
 			}
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.ReportAllocs()
+		h := scanRequest(head, limits)
+		var q requestReader
+		for b.Loop() {
+			if _, err := q.read(head, &h, nil, ""); err != nil {
+				b.Fatal(err)
+			}
+			q.reset()
 		}
 	})
 	b.Run("parse", func(b *testing.B) {
