@@ -24,8 +24,11 @@ const (
 	// largestProblem bounds what is read of an answer that is an error.
 	largestProblem = 64 << 10
 
-	// mostSetAside is how many records set aside specialroutes is told of.
-	mostSetAside = 50
+	// mostSetAside is how many records set aside specialroutes is told of, and how many
+	// changes of labels; of the latter in so many bytes, for the question must stay one
+	// that is answered.
+	mostSetAside      = 50
+	mostSetAsideBytes = 8 << 10
 )
 
 // client asks specialroutes for changes. It is safe for concurrent use.
@@ -127,7 +130,8 @@ func (c *client) request(ctx context.Context, base string, inForce *Snapshot, wa
 	if c.version != "" {
 		query.Set("version", c.version)
 	}
-	if names := inForce.setAsideServices(mostSetAside); len(names) > 0 {
+	names := append(inForce.setAsideServices(mostSetAside), inForce.setAsideInstances(mostSetAside, mostSetAsideBytes)...)
+	if len(names) > 0 {
 		query.Set("setAside", strings.Join(names, ","))
 	}
 	if cursor := inForce.Cursor(); cursor != "" {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -525,6 +526,23 @@ func TestStopEndsAQuestionAtOnce(t *testing.T) {
 	}
 	if st := f.Status(); st.Errors != 0 {
 		t.Errorf("Status: got %+v, want no error for a stop", st)
+	}
+}
+
+// Both records and labels are told, the longest IDs too, in a head that is not too long.
+func TestLabelsSetAsideAreToldBesideRecords(t *testing.T) {
+	t.Parallel()
+	server := recordstest.NewScript(t)
+	labels := []string{recordstest.LabelItem("org", "org-1", 5, `"labels":{"a=b":""}`)}
+	for n := range 100 {
+		labels = append(labels, recordstest.LabelItem("z", strings.Repeat(",", 250)+strconv.Itoa(n), 5, `"labels":{"a=b":""}`))
+	}
+	server.Then(recordstest.JSON(recordstest.Envelope("5.b", true, []string{recordstest.Item("b", 4, bad)}, nil, labels, nil)))
+	follow(t, records.Options{URLs: []string{server.URL}})
+	server.Next(t)
+	u := server.Next(t).URL
+	if told := u.Query().Get("setAside"); !strings.HasPrefix(told, "b,org/org-1,z/%2C") || len(u.RawQuery) > 16<<10 {
+		t.Errorf("it tells %.200q in %d bytes, want that b and org/org-1 are set aside, in at most 16 KiB", told, len(u.RawQuery))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -222,6 +223,29 @@ func (c *labelCandidate) after(prior *labelEntry, now time.Time) *labelEntry {
 	next := *prior
 	next.aside = newSetAside(candidate{version: c.version, since: c.since}, c.reason, now)
 	return &next
+}
+
+// setAsideInstances names the instances whose latest change of labels is set aside, as
+// service/ID with the ID escaped like in a path, in order, at most so many and so many
+// bytes. What is no name is left out, as with records.
+func (s *Snapshot) setAsideInstances(most, mostBytes int) []string {
+	if s == nil || s.labels.setAside == 0 {
+		return nil
+	}
+	var names []string
+	for key, e := range s.labels.entries {
+		if e.aside != nil && routing.ValidService(key.service) && routing.ValidInstance(key.id) {
+			names = append(names, key.service+"/"+url.PathEscape(key.id))
+		}
+	}
+	slices.Sort(names)
+	names = names[:min(len(names), most)]
+	for i, n := range names {
+		if mostBytes -= len(n); mostBytes < 0 {
+			return names[:i]
+		}
+	}
+	return names
 }
 
 // LabelState is an instance's changes of labels as the admin port shows them.

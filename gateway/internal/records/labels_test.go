@@ -99,6 +99,28 @@ func TestItemsOfLabelsThatNameNothingCostNothingElse(t *testing.T) {
 	}
 }
 
+// What is told must be names, and little enough that the question is answered.
+func TestInstancesWhoseLabelsAreSetAsideAreNamed(t *testing.T) {
+	t.Parallel()
+	bad := func(service, id string) string {
+		return recordstest.LabelItem(service, id, 7, `"labels":{"a=b":"c"},"ends":"2026-12-02T00:00:00Z"`)
+	}
+	good := recordstest.LabelItem("org", "good", 7, members("2.0", labelsNow.Add(time.Hour)))
+	s := applyLabels(t, nil, true, []string{bad("org", "b/1,%"), bad("org", "a"), bad("Org!", "a"), bad("org", "a b"), good})
+	if got, want := s.setAsideInstances(50, 1000), []string{"org/a", "org/b%2F1%2C%25"}; !slices.Equal(got, want) {
+		t.Errorf("named: %q, want %q", got, want)
+	}
+	if got := s.setAsideInstances(1, 1000); !slices.Equal(got, []string{"org/a"}) {
+		t.Errorf("of two at most one: %q", got)
+	}
+	if got := s.setAsideInstances(50, 10); !slices.Equal(got, []string{"org/a"}) {
+		t.Errorf("in 10 bytes: %q", got)
+	}
+	if got := (*Snapshot)(nil).setAsideInstances(1, 1); got != nil {
+		t.Errorf("without records: %q", got)
+	}
+}
+
 func TestAFullAnswerReplacesChangesOfLabelsAndOneWithoutThemDoesNot(t *testing.T) {
 	t.Parallel()
 	ends := labelsNow.Add(time.Hour)

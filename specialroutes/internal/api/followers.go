@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +15,8 @@ import (
 	"specialroutes.example/specialroutes/internal/store"
 )
 
-// maxSetAside is how many services a gateway may name that it cannot use.
+// maxSetAside is how many services a gateway may name whose record it cannot use, and
+// how many instances whose labels.
 const maxSetAside = 50
 
 var (
@@ -34,13 +36,30 @@ func readGateway(c *gin.Context) (store.Gateway, error) {
 	if v := c.Query("version"); versionPattern.MatchString(v) {
 		g.Version = v
 	}
-	for name := range strings.SplitSeq(c.Query("setAside"), ",") {
-		if len(g.SetAside) < maxSetAside && (name == routing.Wildcard || namePattern.MatchString(name)) {
-			g.SetAside = append(g.SetAside, name)
+	g.SetAside = readSetAside(c.Query("setAside"))
+	return g, nil
+}
+
+// readSetAside reads names of services and of instances, and returns them in order. An
+// instance is service/ID, with the ID escaped like in a path, for it may hold a comma.
+func readSetAside(text string) []string {
+	var services, instances []string
+	for name := range strings.SplitSeq(text, ",") {
+		service, escaped, isInstance := strings.Cut(name, "/")
+		if !isInstance {
+			if len(services) < maxSetAside && (name == routing.Wildcard || namePattern.MatchString(name)) {
+				services = append(services, name)
+			}
+			continue
+		}
+		id, err := url.PathUnescape(escaped)
+		if err == nil && len(instances) < maxSetAside && namePattern.MatchString(service) && routing.ValidInstance(id) {
+			instances = append(instances, store.Instance{Service: service, ID: id}.Name())
 		}
 	}
-	slices.Sort(g.SetAside)
-	return g, nil
+	all := append(services, instances...)
+	slices.Sort(all)
+	return all
 }
 
 type gatewayList struct {

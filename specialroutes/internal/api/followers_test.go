@@ -137,6 +137,24 @@ func TestAGatewayOfAnotherHistoryHasNothing(t *testing.T) {
 	})
 }
 
+func TestWhatAGatewayHasSetAsideIsReadAsNames(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"":                                      nil,
+		"b,a,*":                                 {"*", "a", "b"},
+		"org/1,org,a/x%2Fy%2C%25,a/x/y":         {"a/x/y", "a/x/y,%", "org", "org/1"},
+		"*/1,Org/1,org/,/1,org/a%20b,org/%zz,/": nil,
+		"org/" + strings.Repeat("x", 256):       nil,
+	} {
+		if got := readSetAside(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := readSetAside(strings.Repeat("org/1,org,", 100)); len(got) != 2*maxSetAside {
+		t.Errorf("%d names are kept, want %d of each kind", len(got), maxSetAside)
+	}
+}
+
 func TestWhatAGatewaySaysForPeopleIsNeverRefused(t *testing.T) {
 	t.Parallel()
 	srv := start(t, openSQLite(t))

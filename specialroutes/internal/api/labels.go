@@ -79,7 +79,7 @@ func (a *api) listLabels(c *gin.Context) error {
 	p := labelsPage{Instances: []labelsEntry{}}
 	if len(stored) > limit {
 		stored = stored[:limit]
-		p.Next = stored[limit-1].Service + "/" + stored[limit-1].ID
+		p.Next = stored[limit-1].Name()
 	}
 	token, now := tokenOf(c), a.Now()
 	for _, l := range stored {
@@ -179,7 +179,7 @@ func (a *api) changeLabels(c *gin.Context, of store.Instance, w writing, change 
 	a.Feed.Wake()
 	answer := labelsWritten{
 		instance: instance{of.Service, of.ID}, Revision: stored.Revision, Labels: stored.Raw,
-		Applied: a.applied(c, w, "", stored.Cursor()),
+		Applied: a.applied(c, w, of.Name(), stored.Cursor()),
 	}
 	status := http.StatusOK
 	if stored.Raw != nil {

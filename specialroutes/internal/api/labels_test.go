@@ -248,6 +248,28 @@ func TestLabels_AChangeCanBeWaitedFor(t *testing.T) {
 	}
 }
 
+// The gateway has the change, and says that it cannot use it.
+func TestLabels_AGatewayThatCannotUseAChangeIsNamedForIt(t *testing.T) {
+	t.Parallel()
+	const path = "/v1/instances/organizationservice/a%2Fb%2C1%25/labels?wait=applied"
+	for told, want := range map[string][]string{
+		"organizationservice/a%252Fb%252C1%2525": {"gw-1"}, "organizationservice/a%252Fb": {}, "other/a%252Fb%252C1%2525": {},
+	} {
+		t.Run(told, func(t *testing.T) {
+			t.Parallel()
+			srv := start(t, openSQLite(t))
+			end := make(chan struct{})
+			defer close(end)
+			follow(t, srv, "gw-1", "&setAside="+told, end)
+			waitFor(t, "the gateway", func() bool { return knows(t, srv, "gw-1") })
+			w := decoded[labelsWritten](t, srv.do("PUT", path, labelsBody(`{"zone":"alice"}`)))
+			if p := w.Applied; p == nil || p.Now != 1 || !slices.Equal(p.SetAside, want) {
+				t.Errorf("%+v, want that %v cannot use it", p, want)
+			}
+		})
+	}
+}
+
 func TestLabels_ThatHaveEndedAreNotThere(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store.Store) {
 		began := time.Now()

@@ -95,14 +95,13 @@ func (w writing) decide(before *store.Stored, change store.ChangeFunc) (*routing
 }
 
 // applied waits until a change is in force everywhere, if that was asked for, and
-// returns how far it got, else nil. at is its place, and record the service whose
-// record was changed, "" when it was none. The change is stored: what happens here is
-// no error of it.
-func (a *api) applied(c *gin.Context, w writing, record string, at store.Cursor) *gateways.Progress {
+// returns how far it got, else nil. at is its place, and changed what store.Gateway
+// calls it in SetAside. The change is stored: what happens here is no error of it.
+func (a *api) applied(c *gin.Context, w writing, changed string, at store.Cursor) *gateways.Progress {
 	if !w.wait {
 		return nil
 	}
-	p, err := a.Gateways.Await(c.Request.Context(), record, at, a.Draining.Begun())
+	p, err := a.Gateways.Await(c.Request.Context(), changed, at, a.Draining.Begun())
 	if err != nil {
 		if !errors.Is(err, c.Request.Context().Err()) {
 			a.Log.Warn("how far a change has got is not known", "service", w.service, "error", err)

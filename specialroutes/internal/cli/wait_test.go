@@ -101,6 +101,6 @@ func TestWaitTellsWhoCannotUseTheRecord(t *testing.T) {
 	s.put(orga, half).expect(t, 0)
 	s.asGateway("gw-1", "")
 	s.asGateway("gw-old", orga)
-	s.put(orga, tenth, "--wait").expect(t, 7).complains(t, "cannot use it, and keep the record before: gw-old")
+	s.put(orga, tenth, "--wait").expect(t, 7).complains(t, "cannot use it, and keep what was before: gw-old")
 	s.run("gateways").expect(t, 0).says(t, orga)
 }

@@ -201,7 +201,7 @@ func (p *applied) err() error {
 			text += "\n  behind: " + printable(strings.Join(p.Behind, ", "))
 		}
 		if len(p.SetAside) > 0 {
-			text += "\n  cannot use it, and keep the record before: " + printable(strings.Join(p.SetAside, ", "))
+			text += "\n  cannot use it, and keep what was before: " + printable(strings.Join(p.SetAside, ", "))
 		}
 	}
 	return &service.ExitError{Code: exitNotApplied, Err: errors.New("written, but " + text)}

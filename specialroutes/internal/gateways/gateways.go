@@ -148,13 +148,14 @@ type Progress struct {
 	Of       int      `json:"of"`       // gateways that run and follow
 	Now      int      `json:"now"`      // those that are at or past the change
 	Behind   []string `json:"behind"`   // the others
-	SetAside []string `json:"setAside"` // those past it that cannot use the record
+	SetAside []string `json:"setAside"` // those past it that cannot use it
 }
 
-// Await waits until every gateway that runs and follows is at or past the change of a service's
-// record (or of labels: ""), but no longer than Patience, until stop is closed, or ctx ends. It
-// returns how far the change has got then; the error is one of the table.
-func (t *Tracker) Await(ctx context.Context, service string, change store.Cursor, stop <-chan struct{}) (Progress, error) {
+// Await waits until every gateway that runs and follows is at or past a change, but no
+// longer than Patience, until stop is closed, or ctx ends. changed is what was changed, as
+// store.Gateway has it in SetAside. It returns how far the change has got then; the error
+// is one of the table.
+func (t *Tracker) Await(ctx context.Context, changed string, change store.Cursor, stop <-chan struct{}) (Progress, error) {
 	over := time.NewTimer(Patience)
 	defer over.Stop()
 	ticker := time.NewTicker(interval)
@@ -164,7 +165,7 @@ func (t *Tracker) Await(ctx context.Context, service string, change store.Cursor
 		if err != nil {
 			return Progress{}, err
 		}
-		p := progress(live, service, change)
+		p := progress(live, changed, change)
 		if p.Now == p.Of {
 			return p, nil
 		}
@@ -180,7 +181,7 @@ func (t *Tracker) Await(ctx context.Context, service string, change store.Cursor
 	}
 }
 
-func progress(live []store.Gateway, service string, change store.Cursor) Progress {
+func progress(live []store.Gateway, changed string, change store.Cursor) Progress {
 	p := Progress{Behind: []string{}, SetAside: []string{}}
 	for _, g := range live {
 		if !g.Follows && g.KnownFor > Newcomer {
@@ -192,7 +193,7 @@ func progress(live []store.Gateway, service string, change store.Cursor) Progres
 			continue
 		}
 		p.Now++
-		if slices.Contains(g.SetAside, service) {
+		if slices.Contains(g.SetAside, changed) {
 			p.SetAside = append(p.SetAside, g.ID)
 		}
 	}

@@ -17,7 +17,7 @@ type Gateway struct {
 	ID       string
 	Version  string   // "" when it does not say
 	Cursor   Cursor   // the place up to which everything is in force there, or set aside; zero when that is not of this database's history
-	SetAside []string // the services whose record it cannot use
+	SetAside []string // what it cannot use: a service's record by its name, an instance's labels as Instance.Name has it
 	Seen     time.Time
 
 	// Age is how long ago that was, by the clock that Seen is of.
@@ -45,7 +45,7 @@ type Gateways interface {
 	ListGateways(ctx context.Context, within time.Duration) ([]Gateway, error)
 }
 
-// SetAsideRow returns the services that a gateway has set aside as the JSON of its
+// SetAsideRow returns what a gateway has set aside as the JSON of its
 // row. The error is ErrInvalid when a database cannot keep what the gateway tells.
 func SetAsideRow(g Gateway) (string, error) {
 	if err := CheckText(append([]string{g.ID, g.Version}, g.SetAside...)...); err != nil {

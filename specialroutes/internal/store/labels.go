@@ -14,6 +14,9 @@ import (
 // Instance names one instance of a service.
 type Instance struct{ Service, ID string }
 
+// Name is both, as service/ID. A service has no slash, an ID may.
+func (i Instance) Name() string { return i.Service + "/" + i.ID }
+
 // Labels is what an operator says about the labels of an instance, as the store
 // holds it.
 type Labels struct {
