@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -292,7 +293,7 @@ func (g *gate) judge(size int) {
 		g.refuse(h.refusal)
 		return
 	}
-	g.pass = int64(size-g.given) + max(h.length, 0)
+	g.pass = saturated(int64(size-g.given), max(h.length, 0))
 	g.chunked = h.length < 0
 	g.pragma = h.pragma
 	g.buffer = g.buffer[g.given:]
@@ -312,6 +313,15 @@ func (g *gate) refuse(r *filter.Refusal) {
 // end lets last pass, and no further byte of the client.
 func (g *gate) end(last string) {
 	g.buffer, g.pass, g.chunked, g.ended = []byte(last), int64(len(last)), false, true
+}
+
+// saturated returns a sum of counts, or the highest number where that is less: a sum
+// that overflows could be everything.
+func saturated(a, b int64) int64 {
+	if b > math.MaxInt64-a {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // noteState is told when a request is over, when the head of the first one has been

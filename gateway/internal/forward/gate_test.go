@@ -54,6 +54,21 @@ func TestGatePassesRequests(t *testing.T) {
 	}
 }
 
+// The longest length that there is does not open the gate for what is not looked at.
+func TestGateCountsTheLongestBody(t *testing.T) {
+	t.Parallel()
+	for _, length := range []string{"9223372036854775807", "9223372036854775741", "9223372036854775000"} {
+		head := "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + length + "\r\n\r\n"
+		g := gateBefore(t, head+"x", 4096)
+		if n, err := g.Read(make([]byte, len(head))); n == 0 || err != nil {
+			t.Fatalf("%d bytes of the head, %v", n, err)
+		}
+		if g.pass <= 0 || g.refusal != nil {
+			t.Errorf("behind a length of %s pass %d bytes, want more than 0", length, g.pass)
+		}
+	}
+}
+
 // What is refused never passes, nor anything behind it: what passes in its place is
 // refused by whoever reads it.
 func TestGateWithholdsWhatIsRefused(t *testing.T) {
