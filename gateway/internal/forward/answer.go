@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -79,8 +80,23 @@ func (a *answer) head() {
 		// What is left of the body would be taken for the next request.
 		a.Header().Set("Connection", "close")
 	}
+	if a.status == http.StatusNotModified && a.request.ProtoMajor == 1 {
+		a.keepNotModified()
+	}
 	a.sent.Store(true)
 	a.ResponseWriter.WriteHeader(a.status)
+}
+
+// keepNotModified spells fields in lower case that net/http takes away from a 304 in
+// their usual spelling. They tell of what a 200 would have brought.
+func (a *answer) keepNotModified() {
+	h := a.Header()
+	for _, name := range []string{"Content-Length", "Content-Type"} {
+		if lines := h[name]; len(lines) > 0 {
+			delete(h, name)
+			h[strings.ToLower(name)] = lines
+		}
+	}
 }
 
 // Write sends bytes of the body.

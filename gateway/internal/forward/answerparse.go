@@ -48,6 +48,12 @@ func (h *answerHead) bodiless() bool {
 	return h.status < http.StatusOK || h.status == http.StatusNoContent || h.status == http.StatusNotModified
 }
 
+// reusable reports whether the head leaves no doubt where the answer ends.
+func (h *answerHead) reusable() bool {
+	// A body may follow a 204 that says so, or may not.
+	return !h.ambiguous && !(h.status == http.StatusNoContent && (h.chunked || h.length > 0))
+}
+
 // parse reads a whole head, blank line included.
 func (h *answerHead) parse(raw []byte) error {
 	if h.fields == nil {

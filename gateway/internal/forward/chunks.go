@@ -2,6 +2,7 @@ package forward
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
 )
 
@@ -71,6 +72,17 @@ func (c *chunks) next(p []byte) (data []byte, used int, err error) {
 		used++
 	}
 	return nil, used, nil
+}
+
+// begins fails where p, the first bytes of a body, shows before any data that it is
+// not chunked.
+func (c *chunks) begins(p []byte) error {
+	_, _, err := c.next(p)
+	if err == nil && c.done() {
+		trailer := answerHead{fields: make(http.Header)}
+		err = trailer.fieldLines(string(c.trailer))
+	}
+	return err
 }
 
 // step takes one byte of what is between the data.

@@ -1,8 +1,11 @@
 package forward
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,13 +23,15 @@ type upstreamConn struct {
 
 	expected atomic.Pointer[expectation] // of the request that is under way
 	insert   string                      // goes behind "METHOD " of the next request
+	passing  []byte                      // what was read and judged, and the transport may have
 }
 
 // expectation is what is to be read next: the head of one request's answer.
 type expectation struct {
 	bodiless bool   // the request is HEAD
 	base     int64  // bytes written before the request
-	raw      []byte // of a head that comes in pieces
+	raw      []byte // of a head that is not whole yet
+	looked   int    // bytes of raw that hold no end of a head
 	facts    atomic.Pointer[headFacts]
 	done     chan struct{} // closed when the head has come, or never will
 	over     chan struct{} // closed when the transport has the answer, or gives up
@@ -107,53 +112,96 @@ func (c *upstreamConn) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c}, r, buffer)
 }
 
-// Read reads, and looks at the head of an answer on the way.
+// Read reads, and looks at the heads of answers on the way. The transport gets them
+// when they are whole and were judged.
 func (c *upstreamConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.read.Add(int64(n))
-	e := c.expected.Load()
-	if e == nil || e.closed.Load() {
-		return n, err
+	for len(c.passing) == 0 {
+		n, err := c.Conn.Read(p)
+		c.read.Add(int64(n))
+		e := c.expected.Load()
+		if e == nil || e.closed.Load() {
+			return n, err
+		}
+		e.raw = append(e.raw, p[:n]...)
+		if bad := c.look(e); bad != nil {
+			e.finish()
+			_ = c.Conn.Close()
+			return 0, bad
+		}
+		if err != nil {
+			e.finish()
+			if len(c.passing) == 0 {
+				return 0, endOf(e.raw, err)
+			}
+		}
 	}
-	if n > 0 {
-		n = c.look(e, p[:n])
+	n := copy(p, c.passing)
+	if c.passing = c.passing[n:]; len(c.passing) == 0 {
+		c.passing = nil
 	}
-	if err != nil {
-		e.finish()
-	}
-	return n, err
+	return n, nil
 }
 
-// look takes the next bytes of an answer's head and returns how many of them the
-// transport may see. What comes behind the head of an answer without a body
-// belongs to nothing: it is withheld, and the connection not used again.
-func (c *upstreamConn) look(e *expectation, p []byte) int {
-	before := len(e.raw)
-	e.raw = append(e.raw, p...)
-	start := 0
+// endOf is the error of a connection that ended with so much of a head.
+func endOf(raw []byte, err error) error {
+	if len(raw) > 0 && errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// look judges the heads that have come, with the loop's reader: it fails where that
+// refuses one. What comes behind the head of an answer without a body belongs to
+// nothing: it is withheld, and the connection not used again.
+func (c *upstreamConn) look(e *expectation) error {
 	for {
-		size := headSize(e.raw[start:])
-		if size < 0 {
-			if len(e.raw) > answerHeadMost {
-				e.finish()
-			}
-			return len(p)
+		size := headEnd(e.raw, e.looked)
+		if size < 0 && len(e.raw) > answerHeadMost || size > answerHeadMost {
+			return errHeadTooLong
 		}
-		facts := readHead(e.raw[start : start+size])
-		start += size
-		if facts.informational() {
+		if size < 0 {
+			e.looked = len(e.raw)
+			return nil
+		}
+		e.looked = 0
+		var head answerHead
+		if err := head.parse(e.raw[:size]); err != nil {
+			return err
+		}
+		if head.informational() {
+			c.passing, e.raw = append(c.passing, e.raw[:size]...), e.raw[size:]
 			continue
 		}
-		end := len(p)
-		if (e.bodiless || facts.bodiless()) && start < len(e.raw) {
-			end = start - before
+		return c.final(e, &head, size)
+	}
+}
+
+// final lets the head of the answer pass, and what has come behind it.
+func (c *upstreamConn) final(e *expectation, head *answerHead, size int) error {
+	behind := e.raw[size:]
+	switch {
+	case e.bodiless || head.bodiless() && head.status != http.StatusSwitchingProtocols:
+		if len(behind) > 0 {
+			behind = nil
 			_ = c.Conn.Close()
 		}
-		e.facts.Store(&facts)
-		e.raw = nil
-		e.finish()
-		return end
+	case head.chunked:
+		if err := new(chunks).begins(behind); err != nil {
+			return err
+		}
 	}
+	if !head.reusable() {
+		// The transport would use the connection again.
+		blank := bytes.LastIndexByte(e.raw[:size-1], '\n') + 1
+		c.passing = append(append(c.passing, e.raw[:blank]...), "Connection: close\r\n\r\n"...)
+	} else {
+		c.passing = append(c.passing, e.raw[:size]...)
+	}
+	c.passing = append(c.passing, behind...)
+	e.facts.Store(factsOf(head))
+	e.raw = nil
+	e.finish()
+	return nil
 }
 
 // CloseWrite ends our half of a tunnel.

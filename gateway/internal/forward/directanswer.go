@@ -127,13 +127,7 @@ func (c *carriage) judged(err error) error {
 // has been read to its end.
 func (c *carriage) reusable(kind bodyKind) bool {
 	h := &c.head
-	switch {
-	case c.spoilt, h.closes, h.ambiguous, kind == bodyToEnd, h.old && !h.keeps:
-		return false
-	case h.status == http.StatusNoContent && (h.chunked || h.length > 0):
-		return false // a body may follow that may not be there
-	}
-	return true
+	return h.reusable() && !c.spoilt && !h.closes && kind != bodyToEnd && (!h.old || h.keeps)
 }
 
 // announced returns the trailer fields that the client is told of.

@@ -68,7 +68,7 @@ func (c *carriage) streamChunks() error {
 		}
 		data, used, err := c.chunks.next(p)
 		if err != nil {
-			return errors.Join(c.flush(), err)
+			return c.broken(err)
 		}
 		if err := c.chunk(data); err != nil {
 			return err
@@ -78,6 +78,15 @@ func (c *carriage) streamChunks() error {
 			return c.lastChunk()
 		}
 	}
+}
+
+// broken ends an answer that is not chunked as HTTP asks for. What was good of it
+// goes out; while there is nothing, the client can still be told.
+func (c *carriage) broken(err error) error {
+	if c.data == 0 && !c.rep.begun {
+		return err
+	}
+	return errors.Join(c.flush(), err)
 }
 
 // streamToEnd passes on what comes until the upstream closes, in chunks.
@@ -119,7 +128,7 @@ func (c *carriage) lastChunk() error {
 		trailer := answerHead{fields: map[string][]string{}}
 		if err := trailer.fieldLines(string(c.chunks.trailer)); err != nil {
 			c.out = c.out[:len(c.out)-len("0\r\n")]
-			return errors.Join(c.flush(), err)
+			return c.broken(err)
 		}
 		for name := range trailer.fields {
 			if !c.ex.AnswerTrailer(name) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"specialroutes.example/gateway/internal/filter"
@@ -196,14 +197,18 @@ func (g *gate) readChunks(p []byte) (int, error) {
 	return used, err
 }
 
-// readHead reads a head until it is whole, and judges it. It passes on nothing but
-// the first byte, to who asks for one only: net/http does, to learn whether the
-// client leaves while a request is under way.
+// readHead reads a head until it is whole, and judges it. Who asks for one byte only
+// is net/http, to learn whether the client leaves while a request is under way: with
+// that byte it would look no further, so it waits for the end instead. Where that
+// cannot be seen, it gets the byte.
 func (g *gate) readHead(p []byte) (int, error) {
 	if err := g.skipBlank(); err != nil {
 		return 0, err
 	}
 	if len(p) == 1 && g.given == 0 {
+		if socket := socketOf(g.Conn); socket != nil {
+			return 0, g.awaitEnd(socket)
+		}
 		p[0], g.given = g.buffer[0], 1
 		return 1, nil
 	}
@@ -223,6 +228,33 @@ func (g *gate) readHead(p []byte) (int, error) {
 			return 0, err
 		}
 	}
+}
+
+// awaitEnd waits behind bytes of further requests for the client's end, after which
+// none of them counts. It fails at the read deadline too.
+func (g *gate) awaitEnd(socket syscall.RawConn) error {
+	if err := awaitGone(socket); err != nil {
+		return err
+	}
+	g.end("")
+	return io.EOF
+}
+
+// socketOf returns the socket under a connection, nil where its end cannot be seen
+// before what was sent has been read.
+func socketOf(c net.Conn) syscall.RawConn {
+	if secured, ok := c.(*tls.Conn); ok {
+		c = secured.NetConn()
+	}
+	tcp, ok := c.(*net.TCPConn)
+	if !ok || !seesEnds {
+		return nil
+	}
+	socket, err := tcp.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return socket
 }
 
 // blankMost is how many bytes of blank lines before a head are passed over

@@ -55,28 +55,32 @@ func TestBudgetIsRaceFree(t *testing.T) {
 	}
 }
 
-func TestHeadSize(t *testing.T) {
+func TestHeadEnd(t *testing.T) {
 	t.Parallel()
 	for head, want := range map[string]int{
 		"": -1, "HTTP/1.1 200 OK": -1, "HTTP/1.1 200 OK\r\n": -1, "HTTP/1.1 200 OK\r\n\r": -1,
 		"HTTP/1.1 200 OK\r\n\r\n": 19, "HTTP/1.1 200 OK\r\n\r\nbody": 19, "HTTP/1.1 200 OK\n\nbody": 17,
 		"HTTP/1.1 200 OK\r\nA: b\n\r\nbody\r\n\r\n": 24,
 	} {
-		if got := headSize([]byte(head)); got != want {
-			t.Errorf("headSize(%q) = %d, want %d", head, got, want)
+		if got := headEnd([]byte(head), 0); got != want {
+			t.Errorf("headEnd(%q) = %d, want %d", head, got, want)
 		}
 	}
 }
 
-func TestReadHead(t *testing.T) {
+func TestFactsOfAHead(t *testing.T) {
 	t.Parallel()
-	f := readHead([]byte("HTTP/1.1 204 No\r\nconnection: close, x-n ,, Keep-Alive\r\nConnection:Y\r\nPRAGMA: x\r\nnonsense\r\n\r\n"))
-	if f.status != 204 || !slices.Equal(f.connection, []string{"X-N", "Y"}) || !f.pragma {
-		t.Errorf("readHead = %+v", f)
-	}
-	f = readHead([]byte("HTTP/1.1 20x\r\npragma: x\r\ncache-control: y\r\n\r\n"))
-	if f.status != 0 || f.connection != nil || f.pragma {
-		t.Errorf("readHead = %+v", f)
+	for text, want := range map[string]headFacts{
+		"HTTP/1.1 204 No\r\nconnection: close, x-n ,, Keep-Alive\r\nConnection:Y\r\nPRAGMA: x\r\n\r\n": {[]string{"X-N", "Y"}, true},
+		"HTTP/1.1 200\r\npragma: x\r\ncache-control: y\r\n\r\n":                                        {nil, false},
+	} {
+		var h answerHead
+		if err := h.parse([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if f := factsOf(&h); !slices.Equal(f.connection, want.connection) || f.pragma != want.pragma {
+			t.Errorf("%q: facts %+v, want %+v", text, *f, want)
+		}
 	}
 }
 
@@ -111,7 +115,7 @@ func TestUpstreamConnFindsTheHeadInPieces(t *testing.T) {
 		if string(got) != answer {
 			t.Errorf("pieces of %d: the transport sees %q", size, got)
 		}
-		if f := e.facts.Load(); f.status != 204 || !slices.Equal(f.connection, []string{"X-N"}) {
+		if f := e.facts.Load(); !slices.Equal(f.connection, []string{"X-N"}) {
 			t.Errorf("pieces of %d: facts %+v", size, *f)
 		}
 		_ = here.Close()

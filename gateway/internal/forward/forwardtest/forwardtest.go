@@ -64,6 +64,8 @@ func exercise(t *testing.T, start Start, without []string) {
 		{"answers", s.testAnswers},
 		{"broken answers", s.testBrokenAnswers},
 		{"odd answers", s.testOddAnswers},
+		{"answers of two framings", s.testAnswerTwoFramings},
+		{"not modified", s.testNotModified},
 		{"informational", s.testInformational},
 		{"split", s.testSplit},
 		{"records that change", s.testSnapshots},

@@ -1,6 +1,7 @@
 package forwardtest
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ func (s *suite) testLeavingClients(t *testing.T) {
 	t.Run("in a chunk", func(t *testing.T) { s.leave(t, head("POST", "/read", "Transfer-Encoding: chunked")+"9\r\nx", 0) })
 	t.Run("with a reset", func(t *testing.T) { s.leave(t, head("POST", "/read", "Content-Length: 100000")+"x", -1) })
 	t.Run("in a short body", s.testLeaveShortBody)
+	t.Run("with requests behind", s.testLeavePipelined)
 	t.Run("is not counted against the instance", s.testLeaversCostNothing)
 }
 
@@ -114,5 +116,45 @@ func (s *suite) leave(t *testing.T, request string, answers int) {
 	}
 	if e := g.entries.only(t); e.Status != 499 || e.Code != "" || e.Retries != 0 {
 		t.Errorf("logged %d %q after %d retries, want 499", e.Status, e.Code, e.Retries)
+	}
+}
+
+// Row 62: the end of a client is seen behind requests that it has already sent,
+// and none of those goes on.
+func (s *suite) testLeavePipelined(t *testing.T) {
+	for name, leave := range map[string]func(*net.TCPConn) error{
+		"closing": func(c *net.TCPConn) error { return c.Close() },
+		"half":    func(c *net.TCPConn) error { return c.CloseWrite() },
+		"with a reset": func(c *net.TCPConn) error {
+			_ = c.SetLinger(0)
+			return c.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began, noticed := make(chan struct{}, 8), make(chan struct{}, 8)
+			up := newRaw(t, func(u *raw, c net.Conn, r *bufio.Reader) {
+				if u.readHead(r) == "" {
+					return
+				}
+				began <- struct{}{}
+				_, _ = r.ReadByte() // ends when the gateway lets go
+				noticed <- struct{}{}
+			})
+			g := s.gateway(t, setup{instances: []string{up.address()}})
+			c := g.dial(t)
+			c.send(head("GET", "/wait") + head("GET", "/next") + head("GET", "/last"))
+			within(t, began, "the request does not arrive")
+			left := time.Now()
+			if err := leave(c.Conn.(*net.TCPConn)); err != nil {
+				t.Fatal(err)
+			}
+			within(t, noticed, "the upstream does not notice")
+			if took := time.Since(left); took > time.Second {
+				t.Errorf("the upstream noticed after %v", took)
+			}
+			if e := g.entries.wait(t, 1)[0]; e.Status != 499 || e.Code != "" || e.Retries != 0 {
+				t.Errorf("logged %d %q after %d retries, want 499", e.Status, e.Code, e.Retries)
+			}
+		})
 	}
 }

@@ -1,10 +1,8 @@
 package forwardtest
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,10 +18,7 @@ func ExerciseLoop(t *testing.T, start Start) {
 		name string
 		run  func(*testing.T)
 	}{
-		{"answers of two framings", s.testAnswerTwoFramings},
-		{"odd answers", s.testOddAnswersLoop},
 		{"short bodies hold no connection", s.testSlowSenders},
-		{"leaving with a request behind", s.testLeavePipelined},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
@@ -176,30 +171,6 @@ func (s *suite) testCutAnswerOld(t *testing.T) {
 	}
 }
 
-// An answer with a length beside a coding, or a coding in a version that has none,
-// is no answer, or ends the upstream's connection.
-func (s *suite) testAnswerTwoFramings(t *testing.T) {
-	for name, answer := range map[string]string{
-		"both":           "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-		"the coding 1st": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			up := answering(t, answer)
-			g := s.gateway(t, setup{instances: []string{up.address()}})
-			for range 5 {
-				if a := g.get(t, "/x"); a.StatusCode == 502 {
-					a.refused(t, 502, "bad_answer")
-				} else if a.is(t, 200, "ok"); a.Header.Get("Content-Length") != "" && len(a.TransferEncoding) > 0 {
-					t.Error("both framings pass")
-				}
-			}
-			if n := up.accepted.Load(); n != 5 {
-				t.Errorf("%d connections for 5 requests; one is used again", n)
-			}
-		})
-	}
-}
-
 // Row 54: who sends a short body slowly holds no upstream connection.
 func (s *suite) testSlowSenders(t *testing.T) {
 	const senders, length = 20, 1000
@@ -229,45 +200,5 @@ func (s *suite) testSlowSenders(t *testing.T) {
 		if a.body != body {
 			t.Errorf("a body of %d bytes arrived, want %d", len(a.body), length)
 		}
-	}
-}
-
-// Row 62: the end of a client is seen behind requests that it has already sent,
-// and none of those goes on.
-func (s *suite) testLeavePipelined(t *testing.T) {
-	for name, leave := range map[string]func(*net.TCPConn) error{
-		"closing": func(c *net.TCPConn) error { return c.Close() },
-		"half":    func(c *net.TCPConn) error { return c.CloseWrite() },
-		"with a reset": func(c *net.TCPConn) error {
-			_ = c.SetLinger(0)
-			return c.Close()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			began, noticed := make(chan struct{}, 8), make(chan struct{}, 8)
-			up := newRaw(t, func(u *raw, c net.Conn, r *bufio.Reader) {
-				if u.readHead(r) == "" {
-					return
-				}
-				began <- struct{}{}
-				_, _ = r.ReadByte() // ends when the gateway lets go
-				noticed <- struct{}{}
-			})
-			g := s.gateway(t, setup{instances: []string{up.address()}})
-			c := g.dial(t)
-			c.send(head("GET", "/wait") + head("GET", "/next") + head("GET", "/last"))
-			within(t, began, "the request does not arrive")
-			left := time.Now()
-			if err := leave(c.Conn.(*net.TCPConn)); err != nil {
-				t.Fatal(err)
-			}
-			within(t, noticed, "the upstream does not notice")
-			if took := time.Since(left); took > time.Second {
-				t.Errorf("the upstream noticed after %v", took)
-			}
-			if e := g.entries.wait(t, 1)[0]; e.Status != 499 || e.Code != "" || e.Retries != 0 {
-				t.Errorf("logged %d %q after %d retries, want 499", e.Status, e.Code, e.Retries)
-			}
-		})
 	}
 }
