@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"specialroutes.example/gateway/internal/config"
+	"specialroutes.example/gateway/internal/filter"
 	"specialroutes.example/gateway/internal/forward"
 	"specialroutes.example/services/reread"
 	"specialroutes.example/services/service"
@@ -23,7 +22,7 @@ import (
 func newDataPort(c *config.Config, e *engine, draining *service.Draining, log *slog.Logger) *forward.Server {
 	var h http.Handler = draining.Wrap(e.requests.InFlight(e.gateway))
 	s := forward.NewServer(h, c.Timeouts, c.Limits, log)
-	s.Observer, s.NewID = e.gateway.Observer(), uuid.NewString
+	s.Observer, s.NewID = e.gateway.Observer(), filter.RandomID
 	s.Draining, s.InFlight = draining.Started, e.requests.AddInFlight
 	if c.Loop {
 		s.Loop = e.gateway

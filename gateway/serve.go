@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"specialroutes.example/gateway/internal/accesslog"
@@ -102,7 +101,7 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		Instances: e.registry.Load,
 		Balancer:  e.balancer,
 		Draw:      func(sum int64) int64 { return 1 + rand.Int64N(sum) },
-		NewID:     uuid.NewString,
+		NewID:     filter.RandomID,
 
 		NewKey: filter.RandomKey, OverrideKeys: keys, Now: time.Now,
 

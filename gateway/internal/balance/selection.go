@@ -65,6 +65,7 @@ type Selection struct {
 	stage    stage
 	tried    []*candidate
 	room     [4]*candidate // tried, without an allocation
+	first    Pick          // the memory for it; most requests need no other
 	last     *Pick
 	connects [exhausted]int // that failed, by stage
 	why      Reason         // the wanted variant gave way
@@ -238,8 +239,13 @@ func (s *Selection) newPick(c *candidate, probe int) *Pick {
 	if s.stage == anyway && s.balancer.options.Panicked != nil {
 		s.balancer.options.Panicked(s.want.Service)
 	}
-	s.last = &Pick{candidate: c, Variant: s.variant(), selection: s, stage: s.stage, probe: probe}
-	return s.last
+	p := &s.first
+	if s.last != nil {
+		p = new(Pick)
+	}
+	*p = Pick{candidate: c, Variant: s.variant(), selection: s, stage: s.stage, probe: probe}
+	s.last = p
+	return p
 }
 
 func (b *Balancer) available(now time.Time, c *candidate) bool {

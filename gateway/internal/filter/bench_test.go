@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"specialroutes.example/gateway/internal/balance"
 	"specialroutes.example/gateway/internal/config"
 	"specialroutes.example/gateway/internal/filter"
@@ -43,7 +41,7 @@ func benchChain(b *testing.B) *filter.Chain {
 		Instances: static.New(map[string][]config.Instance{"org": {{ID: "old", Address: "127.0.0.1:1"}}}).Load,
 		Balancer:  balance.New(balance.Options{Now: time.Now, Random: rand.Int64N}),
 		Draw:      func(sum int64) int64 { return 1 + rand.Int64N(sum) },
-		NewID:     uuid.NewString, NewKey: filter.RandomKey,
+		NewID:     filter.RandomID, NewKey: filter.RandomKey,
 		Limits: c.Limits, ClientLabels: c.ClientLabels, ExposeRoute: true,
 	})
 }

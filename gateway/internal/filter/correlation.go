@@ -1,5 +1,11 @@
 package filter
 
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+)
+
 // correlationMost is the longest correlation ID that is kept.
 const correlationMost = 128
 
@@ -17,6 +23,26 @@ func correlation(newID func() string) func(*Exchange) error {
 		ex.Entry.CorrelationID, ex.Entry.CorrelationReplaced = id, true
 		return nil
 	}
+}
+
+// RandomID returns a new correlation ID in the form of a UUID (RFC 9562, 5.4). Nothing
+// is protected by it, so it does not come from the system's source of randomness: that
+// takes five times as long.
+func RandomID() string {
+	var b [16]byte
+	binary.NativeEndian.PutUint64(b[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(b[8:], rand.Uint64())
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4, and the variant
+	var text [36]byte
+	at := 0
+	for _, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
+		if at > 0 {
+			text[at] = '-'
+			at++
+		}
+		at += hex.Encode(text[at:], part)
+	}
+	return string(text[:])
 }
 
 // UsableCorrelationID reports whether an ID is kept: 1 to 128 of A-Z a-z 0-9 . _ : / + = @ -.

@@ -27,8 +27,7 @@ type link struct {
 	readDue, writeDue deadline
 	idleSince         time.Time
 
-	polled []unixPoll
-	fd     uintptr // of tcp: nobody else closes it while the link is asked for its state
+	fd uintptr // of tcp: nobody else closes it while the link is asked for its state
 }
 
 // Sizes of a link's buffer. A head that needs more gets more.
@@ -63,7 +62,7 @@ func (b *linkBuffers) put(p []byte) {
 }
 
 func newLink(c net.Conn, pool *linkPool) (*link, error) {
-	l := &link{conn: c, pool: pool, polled: make([]unixPoll, 1)}
+	l := &link{conn: c, pool: pool}
 	switch c := c.(type) {
 	case *net.TCPConn:
 		l.tcp, l.plain = c, true
@@ -87,10 +86,7 @@ func newLink(c net.Conn, pool *linkPool) (*link, error) {
 // quiet reports whether the other side has neither sent nor closed: only then may
 // the link take another request.
 func (l *link) quiet() bool {
-	if pollNow(l.polled, l.fd); l.polled[0].Revents != 0 {
-		return false
-	}
-	return l.plain || l.quietInside()
+	return silent(l.fd) && (l.plain || l.quietInside())
 }
 
 // quietInside looks for bytes that TLS has read from the socket and keeps: a read
