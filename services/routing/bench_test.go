@@ -101,3 +101,18 @@ func BenchmarkCompile_TwentyRules(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkCompile_Regexes shows that a regex is compiled once, though it is judged
+// too.
+func BenchmarkCompile_Regexes(b *testing.B) {
+	r := routingtest.Weighted("organizationservice", 5, 5)
+	for n := range 20 {
+		r.Rules = append(r.Rules, routing.Rule{Name: fmt.Sprint("r", n), Variant: new("v1"), Match: []routing.Match{
+			{On: "header", Name: new("tmx-user-id"), Regex: new(fmt.Sprintf("u-%d(17|42)[0-9]*x{1,9}", n))}}})
+	}
+	for b.Loop() {
+		if _, err := routing.Compile(r, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

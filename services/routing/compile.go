@@ -14,9 +14,10 @@ import (
 // is the record * itself. The error is a ValidationError, of the record before
 // base, and wrapped when it is base's. Neither record is kept or changed.
 func Compile(r, base *Record, opts ...Option) (*Route, error) {
+	c := checker{options: optionsOf(opts)}
 	if r != nil {
-		if err := r.Validate(opts...).Err(); err != nil {
-			return nil, err
+		if c.record(r); len(c.errs) > 0 {
+			return nil, c.errs
 		}
 	}
 	if base != nil {
@@ -30,20 +31,23 @@ func Compile(r, base *Record, opts ...Option) (*Route, error) {
 	if r == nil && base == nil {
 		return nil, nil
 	}
-	b := builder{rt: &Route{targets: noRecord, onUnavailable: OnUnavailableDefault}}
+	b := builder{rt: &Route{targets: noRecord, onUnavailable: OnUnavailableDefault}, patterns: c.patterns}
 	b.inherit(base)
 	if r != nil {
 		b.inherit(r)
 	}
 	if r != nil && r.Service != Wildcard {
-		b.record(r, optionsOf(opts))
+		b.record(r, c.options)
 	}
 	b.finish()
 	return b.rt, nil
 }
 
 // builder makes a Route of a record that is valid.
-type builder struct{ rt *Route }
+type builder struct {
+	rt       *Route
+	patterns map[string]pattern // its regexes by their text: to judge them is to compile them
+}
 
 // inherit takes what a record and the wildcard record have in common, over what
 // is there.
@@ -163,7 +167,7 @@ func (b *builder) matcher(m *Match) matcher {
 		c.test, c.prefix = testPrefix, *m.Prefix
 	case m.Regex != nil:
 		c.test = testRegex
-		c.re, _, _ = compileRegex(*m.Regex) // the record is valid
+		c.re = b.patterns[*m.Regex].re
 	case m.CIDR != nil:
 		p, _ := compileCIDR(*m.CIDR)
 		c.test, c.ranges = testCIDR, []netip.Prefix{p}

@@ -19,27 +19,33 @@ const maxPrograms = 100_000
 // it takes grows with the value, which the client chooses.
 const maxSubject = 4096
 
+// pattern is a regex that was compiled, and its size in the unit of programSize.
+type pattern struct {
+	re   *regexp.Regexp
+	size int
+}
+
 // compileRegex compiles an RE2 expression that must match the whole of a value.
 // The error is the end of a sentence.
-func compileRegex(s string) (re *regexp.Regexp, size int, err error) {
+func compileRegex(s string) (pattern, error) {
 	if s == "" || len(s) > maxValue {
-		return nil, 0, errors.New("must have 1 to 1024 bytes")
+		return pattern{}, errors.New("must have 1 to 1024 bytes")
 	}
 	tree, err := syntax.Parse(s, syntax.Perl)
 	if err != nil {
-		return nil, 0, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
+		return pattern{}, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
 	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil || len(prog.Inst) > maxProgram {
-		return nil, 0, errors.New("must be a smaller regular expression: its repetitions make it too large")
+		return pattern{}, errors.New("must be a smaller regular expression: its repetitions make it too large")
 	}
 	// The text cannot be wrapped as it stands: an open \Q would quote the end of
 	// the wrapping too. Of what was parsed, written out again, that cannot be said.
-	re, err = regexp.Compile(`\A(?:` + tree.String() + `)\z`)
+	re, err := regexp.Compile(`\A(?:` + tree.String() + `)\z`)
 	if err != nil {
-		return nil, 0, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
+		return pattern{}, errors.New("must be a regular expression in RE2 syntax: " + regexDetail(err))
 	}
-	return re, programSize(prog), nil
+	return pattern{re, programSize(prog)}, nil
 }
 
 // programSize is the number of instructions, those with large character classes

@@ -25,13 +25,19 @@ const (
 // and what it accepts, Compile accepts.
 func (r *Record) Validate(opts ...Option) ValidationError {
 	c := checker{options: optionsOf(opts)}
+	c.record(r)
+	return c.errs
+}
+
+// record checks a whole record.
+func (c *checker) record(r *Record) {
 	if r == nil {
 		c.add("", "is missing")
-		return c.errs
+		return
 	}
 	if r.Service == Wildcard {
 		c.wildcard(r)
-		return c.errs
+		return
 	}
 	c.name("/service", r.Service)
 	c.active(r)
@@ -48,14 +54,14 @@ func (r *Record) Validate(opts ...Option) ValidationError {
 			c.add("/ends", "must be a date, YYYY-MM-DD")
 		}
 	}
-	return c.errs
 }
 
 // checker collects what is wrong with a record.
 type checker struct {
 	options  options
 	errs     ValidationError
-	programs int // size of the regexes so far
+	programs int                // size of the regexes so far
+	patterns map[string]pattern // those that are fine, by their text
 }
 
 func (c *checker) add(pointer, detail string) {

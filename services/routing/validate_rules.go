@@ -75,7 +75,7 @@ func (c *checker) match(where string, m *Match) {
 		c.add(where, "must have one test, not "+strings.Join(tests, " and "))
 	}
 	c.in(where+"/in", m)
-	c.patterns(where, m)
+	c.others(where, m)
 }
 
 // source checks the name that a header, a cookie or a parameter needs and nothing
@@ -167,8 +167,8 @@ func (c *checker) in(where string, m *Match) {
 	}
 }
 
-// patterns checks the other tests of a match.
-func (c *checker) patterns(where string, m *Match) {
+// others checks the other tests of a match.
+func (c *checker) others(where string, m *Match) {
 	if m.Prefix != nil {
 		if *m.Prefix == "" || len(*m.Prefix) > maxValue {
 			c.add(where+"/prefix", "must have 1 to 1024 bytes")
@@ -202,11 +202,19 @@ func (c *checker) regex(where, s string) {
 	if c.programs > maxPrograms {
 		return
 	}
-	_, size, err := compileRegex(s)
-	if err != nil {
-		c.add(where, err.Error())
+	p, known := c.patterns[s]
+	if !known {
+		var err error
+		if p, err = compileRegex(s); err != nil {
+			c.add(where, err.Error())
+			return
+		}
+		if c.patterns == nil {
+			c.patterns = make(map[string]pattern)
+		}
+		c.patterns[s] = p
 	}
-	if c.programs += size; c.programs > maxPrograms {
+	if c.programs += p.size; c.programs > maxPrograms {
 		c.add(where, "must be a smaller regular expression: with those before it the record's are too large")
 	}
 }
