@@ -59,7 +59,8 @@ func TestStandard(t *testing.T) {
 		"pre 0 hop-by-hop", "pre 1 correlation", "pre 2 target", "pre 3 match", "pre 4 limits", "pre 4 expect", "pre 5 client",
 		"pre 6 owned", "pre 7 client-labels", "pre 8 override",
 		"route 1 special-route", "route 2 choose", "route 3 sensitive", "route 4 forwarded", "route 5 route-headers",
-		"post 0 sensitive", "post 1 response", "post 2 expose", "post 3 vary", "post 4 sticky-cookie",
+		"post 0 sensitive", "post 1 response", "post 2 expose", "post 3 vary", "post 4 override-private",
+		"post 5 sticky-cookie",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("filters:\n%q\nwant\n%q", got, want)

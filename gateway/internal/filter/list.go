@@ -71,6 +71,7 @@ func Standard(s Settings) *Chain {
 		Post(1, "response", response),
 		Post(2, "expose", expose(s.ExposeRoute)),
 		Post(3, "vary", vary),
-		Post(4, "sticky-cookie", stickyCookie),
+		Post(4, "override-private", overridePrivate),
+		Post(5, "sticky-cookie", stickyCookie),
 	)
 }

@@ -1,18 +1,10 @@
 package filter
 
-import (
-	"strings"
-
-	"specialroutes.example/services/routing"
-)
+import "strings"
 
 // vary names what the choice of the variant depends on, the same for all variants,
-// beside what the upstream's answer depends on. An answer that an override decided
-// is its tester's alone: no cache may hand it to others.
+// beside what the upstream's answer depends on.
 func vary(ex *Exchange) {
-	if ex.Decision.Kind == routing.KindOverride {
-		makePrivate(ex.Answer)
-	}
 	names := ex.Record.Vary()
 	if len(names) == 0 {
 		return
