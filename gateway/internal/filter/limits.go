@@ -11,32 +11,45 @@ import (
 const lineOverhead = 4
 
 // limits refuses heads that are too long and bodies that say they are. A body
-// that does not say so is measured while it passes.
+// that does not say so is measured while it passes. The heads of HTTP/1 are measured as
+// they came, before they are read; those of HTTP/2 are there as fields alone.
 func limits(l config.Limits) func(*Exchange) error {
 	return func(ex *Exchange) error {
 		r := ex.Request
-		fields, bytes := 1, len(r.Method)+len(r.RequestURI)+len(r.Host) // 1 is Host
-		for name, lines := range r.Header {
-			for _, line := range lines {
-				fields++
-				bytes += len(name) + len(line) + lineOverhead
+		if r.ProtoMajor > 1 {
+			if err := headLimits(ex, l); err != nil {
+				return err
 			}
 		}
-		if ex.Entry.CorrelationReplaced {
-			fields-- // ours
-		}
-		switch {
-		case bytes > int(l.HeaderBytes):
-			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header_too_large",
-				Detail: fmt.Sprintf("the head of the request is longer than %d bytes", l.HeaderBytes)}
-		case fields > l.HeaderFields:
-			return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header_too_large",
-				Detail: fmt.Sprintf("the request has more than %d header fields", l.HeaderFields)}
-		case l.BodyBytes > 0 && r.ContentLength > int64(l.BodyBytes):
+		if l.BodyBytes > 0 && r.ContentLength > int64(l.BodyBytes) {
 			return BodyTooLarge(l)
 		}
 		return nil
 	}
+}
+
+// headLimits measures a head by its fields.
+func headLimits(ex *Exchange, l config.Limits) error {
+	r := ex.Request
+	fields, bytes := 1, len(r.Method)+len(r.RequestURI)+len(r.Host) // 1 is Host
+	for name, lines := range r.Header {
+		if name == CorrelationID && ex.Entry.CorrelationReplaced {
+			continue // ours
+		}
+		for _, line := range lines {
+			fields++
+			bytes += len(name) + len(line) + lineOverhead
+		}
+	}
+	switch {
+	case bytes > int(l.HeaderBytes):
+		return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header_too_large",
+			Detail: fmt.Sprintf("the head of the request is longer than %d bytes", l.HeaderBytes)}
+	case fields > l.HeaderFields:
+		return &Refusal{Status: http.StatusRequestHeaderFieldsTooLarge, Code: "header_too_large",
+			Detail: fmt.Sprintf("the request has more than %d header fields", l.HeaderFields)}
+	}
+	return nil
 }
 
 // BodyTooLarge is the refusal of a body over the limit.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/net/http2"
 )
 
 // smuggled is a request that stands behind one whose end could be read in two
@@ -19,6 +21,7 @@ func (s *suite) testRequestFraming(t *testing.T) {
 	t.Run("lines that are no fields", s.testNoFields)
 	t.Run("request lines", s.testRequestLines)
 	t.Run("chunks", s.testChunks)
+	t.Run("a preface behind a request", s.testPrefaceBehind)
 }
 
 // Row 4: transfer codings other than chunked alone, each beside a length.
@@ -158,6 +161,38 @@ func (s *suite) testRequestLines(t *testing.T) {
 		{name: "a blank body behind an answer", sent: head("GET", "/x") + head("GET", "/y"), answers: []string{"200", "200"},
 			upstream: []string{"GET /x", "GET /y"}},
 	})
+}
+
+// The preface of HTTP/2 belongs at the start of a connection: behind a request it is
+// no request, and what follows it none either.
+func (s *suite) testPrefaceBehind(t *testing.T) {
+	frames := http2.ClientPreface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	for name, first := range map[string]string{
+		"a plain request": head("GET", "/1"),
+		"a short body":    head("POST", "/1", "Content-Length: 2") + "hi",
+		"chunks":          head("POST", "/1", "Transfer-Encoding: chunked") + "2\r\nhi\r\n0\r\n\r\n",
+	} {
+		for _, apart := range []bool{false, true} {
+			up, seen := strictUpstream(t)
+			g := s.gateway(t, setup{instances: []string{up.address()}})
+			c := g.dial(t)
+			if apart {
+				c.send(first)
+				c.read("POST").is(t, 200, "ok")
+				c.send(frames)
+			} else {
+				c.send(first + frames)
+				c.read("POST").is(t, 200, "ok")
+			}
+			c.read("PRI").refused(t, 505, "bad_request")
+			if !c.ended() {
+				t.Errorf("behind %s: the connection goes on", name)
+			}
+			if n := len(seen.list()); n != 1 {
+				t.Errorf("behind %s: the upstream saw %d requests, want 1", name, n)
+			}
+		}
+	}
 }
 
 // Rows 7, 8 and 9: each body is broken in its framing, and what follows it is

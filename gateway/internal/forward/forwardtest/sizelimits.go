@@ -3,6 +3,7 @@ package forwardtest
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 func (s *suite) testLimits(t *testing.T) {
 	t.Run("of the head", s.testLongHead)
+	t.Run("of the head, to the byte", s.testHeadToTheByte)
 	t.Run("of the body", s.testBodyLimit)
 }
 
@@ -35,6 +37,31 @@ func (s *suite) testLongHead(t *testing.T) {
 		_, _ = io.Copy(c.Conn, io.LimitReader(strings.NewReader(strings.Repeat("X-A: a\r\n", 200_000)), 1<<20))
 	}()
 	c.read("GET").refused(t, 431, "header_too_large")
+}
+
+// Row 50, to the byte and to the line: a head is as long as it came, whatever is added
+// to it here, and however much of it stands between a name and its value.
+func (s *suite) testHeadToTheByte(t *testing.T) {
+	up := newUpstream(t, ok("ok"))
+	g := s.gateway(t, setup{instances: []string{up.address()}})
+	const bytes, fields = 64 << 10, 100
+	for _, filled := range []func(int) string{
+		func(n int) string { return "X-A: " + strings.Repeat("a", n-len("X-A: ")) },
+		func(n int) string {
+			const some = 98
+			return strings.Repeat("X:"+strings.Repeat("a", 660)+"\r\n", some) + "X:" + strings.Repeat("a", n-some*664-2)
+		},
+	} {
+		rest := bytes - len(head("GET", "/x")) - len("\r\n")
+		for _, method := range []string{"GET", "OPTIONS"} {
+			rest := rest - (len(method) - len("GET"))
+			g.request(t, head(method, "/x", filled(rest))).is(t, 200, "ok")
+			g.request(t, head(method, "/x", filled(rest+1))).refused(t, 431, "header_too_large")
+		}
+	}
+	many := slices.Repeat([]string{"X-A: a"}, fields)
+	g.get(t, "/x", many[1:]...).is(t, 200, "ok")
+	g.get(t, "/x", many...).refused(t, 431, "header_too_large")
 }
 
 // Row 58: 413, and the upstream never takes a part for the whole.
