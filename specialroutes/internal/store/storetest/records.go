@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"specialroutes.example/services/routing"
 	"specialroutes.example/specialroutes/internal/store"
@@ -113,27 +115,64 @@ func keepsIntegers(t *testing.T, db Database) {
 func keepsTexts(t *testing.T, db Database) {
 	s := db.Open(t, store.Sources{})
 	texts := []string{
-		`$1`, `$tag$`, `'; DROP TABLE routes; --`, `"quoted" \ back`, `\u0000 as six characters`, `\\u0000`,
+		`$1`, `$tag$`, `'; --`, `'; DROP TABLE routes; --`, `?1 :a @a`, `\'`, `%s_%`, `"quoted" \ back`, `\u0000 as six characters`, `\\u0000`,
 		"é 漢字 \U0001F680", "<a>&amp;", "line\nand\ttab", "\u2028", "e\u0301 is not é", " ",
 	}
 	r := Record("texts", 5)
+	r.Owner = &texts[2]
 	r.Rules = []routing.Rule{{Name: "all", Variant: new("alternate"), Match: []routing.Match{
 		{On: "query", Name: new("q"), In: texts},
 	}}}
-	who := store.Author{Who: texts[2], Why: texts[6]}
-	if _, err := s.Write(t.Context(), "texts", who, put(r)); err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Get(t.Context(), "texts")
-	if err != nil || !reflect.DeepEqual(got.Record, r) {
-		t.Errorf("Get = %s (%s), %v, want the texts %q", got.Raw, got.Broken, err, texts)
-	}
-	if entry := historyOf(t, s, "texts")[0]; entry.Author != who {
-		t.Errorf("history says %+v, want %+v", entry.Author, who)
-	}
-	for _, service := range texts {
-		_, err := s.Get(t.Context(), service)
+	for _, text := range texts {
+		who := store.Author{Who: text, Why: text}
+		if _, err := s.Write(t.Context(), "texts", who, put(r)); err != nil {
+			t.Fatal(err)
+		}
+		if entry := historyOf(t, s, "texts")[0]; entry.Author != who {
+			t.Errorf("history says %+v, want %+v", entry.Author, who)
+		}
+		_, err := s.Get(t.Context(), text)
 		wantError(t, err, store.ErrNotFound)
+		keepsTextOfGateway(t, s, text)
+	}
+	for _, got := range list(t, s) {
+		if !reflect.DeepEqual(got.Record, r) {
+			t.Errorf("List has %s (%s), want the texts %q", got.Raw, got.Broken, texts)
+		}
+	}
+	keepsTextsOfLabels(t, s, texts)
+}
+
+func keepsTextOfGateway(t *testing.T, s store.Store, text string) {
+	t.Helper()
+	want := store.Gateway{ID: text, Version: text, SetAside: []string{text}}
+	see(t, s, want)
+	got := heard(t, s, time.Minute)
+	if !slices.ContainsFunc(got, func(g store.Gateway) bool { return reflect.DeepEqual(g, want) }) {
+		t.Errorf("the gateways are %+v, want %+v among them", got, want)
+	}
+}
+
+// keepsTextsOfLabels writes texts as values, and as names and IDs where they may be
+// those.
+func keepsTextsOfLabels(t *testing.T, s store.Store, texts []string) {
+	t.Helper()
+	for _, text := range texts {
+		of, name := store.Instance{Service: "texts", ID: text}, text
+		if !routing.ValidInstance(text) {
+			of.ID, name = "org-1", "zone"
+		}
+		if strings.ContainsAny(text, "\n\t\u2028") { // no label has control characters
+			continue
+		}
+		writeLabels(t, s, of, putLabels(name, text))
+		got, err := s.GetLabels(t.Context(), of)
+		if err != nil || got.Broken != "" || got.Changes[name] == nil || *got.Changes[name] != text {
+			t.Errorf("labels of %q: %s (%s), %v; want %q", of.ID, got.Raw, got.Broken, err, text)
+		}
+		if h := labelsHistoryOf(t, s, of); len(h) == 0 || !strings.Contains(string(h[0].After), `"labels"`) {
+			t.Errorf("the history of %q is %+v", of.ID, h)
+		}
 	}
 }
 
