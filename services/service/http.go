@@ -27,8 +27,19 @@ func HTTPServer(h http.Handler) *http.Server {
 	}
 }
 
-// NewLogger returns a logger of JSON lines to w, each with the service's name. Whoever
-// logs waits for w; the standard error that Main hands in keeps nobody waiting.
+// NewLogger returns a logger of JSON lines to w, each with the service's name. Times that
+// things take are seconds there, as numbers. Whoever logs waits for w; the standard error
+// that Main hands in keeps nobody waiting.
 func NewLogger(w io.Writer, level slog.Level, service string) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})).With("service", service)
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: inSeconds}
+	return slog.New(slog.NewJSONHandler(w, o)).With("service", service)
+}
+
+// inSeconds writes a duration like the access log and the metrics do, to the
+// microsecond: lines of all processes are searched by one unit.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Round(time.Microsecond).Seconds())
+	}
+	return a
 }

@@ -111,7 +111,7 @@ func Run(ctx context.Context, o Options) error {
 	var cause error
 	select {
 	case <-ctx.Done():
-		r.log.Info("stopping", "delay", o.Drain.Delay.String(), "limit", o.Drain.Limit.String())
+		r.log.Info("stopping", "delay", o.Drain.Delay, "limit", o.Drain.Limit)
 	case cause = <-r.failed:
 		r.log.Error("stopping after a failure", "error", cause)
 	}

@@ -197,7 +197,7 @@ func (f *Follower) loadFile() {
 	f.saver.seen(s, asOf, false)
 	f.publish(s, SourceFile, asOf)
 	f.o.Log.Info("started from the file of records", "file", f.o.File, "records", s.Len(), "setAside", s.SetAside(),
-		"cursor", s.Cursor(), "age", f.o.Now().Sub(asOf).Round(time.Second).String())
+		"cursor", s.Cursor(), "age", f.o.Now().Sub(asOf))
 }
 
 // skew is how far two readings of the clock may be apart without a reason.

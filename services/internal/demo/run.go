@@ -73,7 +73,7 @@ func observed(log *slog.Logger, instance string, next http.Handler) http.Handler
 		level := slog.LevelInfo
 		attrs := []slog.Attr{
 			slog.String("method", req.Method), slog.String("path", req.URL.EscapedPath()),
-			slog.Int("status", a.status), slog.String("duration", time.Since(begin).String()),
+			slog.Int("status", a.status), slog.Duration("duration", time.Since(begin)),
 			slog.String("correlationId", req.Header.Get(lane.CorrelationID)),
 		}
 		if a.cause != nil {

@@ -48,7 +48,7 @@ func (f *Feed) failed(err error) {
 func (f *Feed) succeeded(head store.Cursor) {
 	s := &f.state
 	if !s.failing.IsZero() {
-		f.log.Info("the database answers again", "away", time.Since(s.failing).Round(time.Millisecond).String())
+		f.log.Info("the database answers again", "away", time.Since(s.failing))
 	}
 	wentBack := head.Revision < s.head.Revision || head.Revision == s.head.Revision && head.Nonce != s.head.Nonce
 	if s.known && wentBack {

@@ -59,7 +59,7 @@ func (s *Store) Run(ctx context.Context) error {
 		if !errors.Is(err, store.ErrUnavailable) {
 			return fmt.Errorf("opening the database: %w", err)
 		}
-		s.log.Warn("the database is not available; trying again", "wait", wait.String(), "error", err)
+		s.log.Warn("the database is not available; trying again", "wait", wait, "error", err)
 		select {
 		case <-ctx.Done():
 			return nil
