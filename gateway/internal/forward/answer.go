@@ -27,17 +27,17 @@ type answer struct {
 	control *http.ResponseController
 	request *http.Request
 
-	before    http.Header // fields that were there before the answer
-	watch     *watch      // nil while nothing is carried
-	length    int64       // of the body: -1 not known
-	status    int         // 0: no head yet
-	sent      atomic.Bool // the head has left for net/http
-	informing atomic.Bool // a 1xx is being written
-	bytes     atomic.Int64
-	gone      atomic.Bool // the client has left
-	hijacked  bool
-	complete  bool        // every byte of it went out
-	bodyRead  func() bool // whether the request's body has been read to its end
+	before   http.Header  // fields that were there before the answer
+	watch    *watch       // nil while nothing is carried
+	length   int64        // of the body: -1 not known
+	status   int          // 0: no head yet
+	sent     atomic.Bool  // the head has left for net/http
+	writing  atomic.Int32 // how many write to the client
+	bytes    atomic.Int64
+	gone     atomic.Bool // the client has left
+	hijacked bool
+	complete bool        // every byte of it went out
+	bodyRead func() bool // whether the request's body has been read to its end
 }
 
 func newAnswer(w http.ResponseWriter, r *http.Request) *answer {
@@ -58,9 +58,9 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // WriteHeader keeps the status until the head has to leave. A 1xx leaves at once.
 func (a *answer) WriteHeader(status int) {
 	if status < http.StatusOK && status != http.StatusSwitchingProtocols {
-		a.informing.Store(true)
+		a.writing.Add(1)
 		a.ResponseWriter.WriteHeader(status)
-		a.informing.Store(false)
+		a.writing.Add(-1)
 		return
 	}
 	if a.status == 0 {
@@ -102,7 +102,9 @@ func (a *answer) keepNotModified() {
 // Write sends bytes of the body.
 func (a *answer) Write(p []byte) (int, error) {
 	a.head()
+	a.writing.Add(1)
 	n, err := a.ResponseWriter.Write(p)
+	a.writing.Add(-1)
 	a.bytes.Add(int64(n))
 	if a.watch != nil {
 		a.watch.progress()
@@ -120,7 +122,9 @@ func (a *answer) FlushError() error {
 		return nil
 	}
 	a.head()
+	a.writing.Add(1)
 	err := a.control.Flush()
+	a.writing.Add(-1)
 	if err != nil {
 		a.gone.Store(true)
 	}

@@ -264,7 +264,7 @@ func (at *attempt) inform(code int, header textproto.MIMEHeader) error {
 		h[name] = lines
 	}
 	filter.CleanInformational(at.ex, h)
-	at.answer.WriteHeader(code)
+	at.watch.inform(func() { at.answer.WriteHeader(code) })
 	at.answer.forget()
 	return nil
 }

@@ -144,10 +144,7 @@ func (c *call) outcome() error {
 		return err
 	}
 	if !errors.Is(err, errClientGone) {
-		c.ex.Entry.Code = "answer_cut"
-		if refusal := refusalFor(err); refusal.Status == http.StatusGatewayTimeout {
-			c.ex.Entry.Code = refusal.Code
-		}
+		c.ex.Entry.Code = cutCode(err)
 	}
 	return err
 }
@@ -172,19 +169,16 @@ func (c *call) cause() error {
 
 // ours reports whether a context's end is the watch's work.
 func ours(cause error) bool {
-	for _, err := range []error{errBodyIdle, errUpstreamIdle, errResponseTimeout, errTotalTimeout} {
-		if errors.Is(cause, err) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(cause, errBodyIdle) || isLimit(cause)
 }
 
 // expire ends a request that is over a limit: the upstream's side by the context,
 // the client's by deadlines in the past, for nothing else wakes who reads or
 // writes there.
 func (c *call) expire(cause error) {
-	if errors.Is(cause, errUpstreamIdle) && c.body != nil && c.body.reading.Load() && !c.answer.begun() {
+	if c.answer.writing.Load() > 0 && !errors.Is(cause, errTotalTimeout) {
+		cause = errClientIdle // what the upstream has given waits for the client
+	} else if errors.Is(cause, errUpstreamIdle) && c.body != nil && c.body.reading.Load() && !c.answer.begun() {
 		cause = errBodyIdle
 	}
 	c.cancel(cause)
@@ -192,7 +186,7 @@ func (c *call) expire(cause error) {
 	if c.body != nil && !c.body.complete() {
 		_ = c.answer.control.SetReadDeadline(past)
 	}
-	if c.answer.begun() || c.answer.informing.Load() {
+	if c.answer.begun() || c.answer.writing.Load() > 0 {
 		_ = c.answer.control.SetWriteDeadline(past)
 	}
 }

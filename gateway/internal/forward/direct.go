@@ -233,20 +233,16 @@ func (c *carriage) next(err error) error {
 
 // failed says how an exchange without a whole answer ended.
 func (c *carriage) failed(err error) error {
-	if errors.Is(err, errClientGone) {
+	switch {
+	case errors.Is(err, errClientGone):
 		c.rep.status = statusClientGone
-	} else if c.rep.begun {
-		c.ex.Entry.Code = "answer_cut"
-		if refusal := refusalFor(err); isLimit(err) {
-			c.ex.Entry.Code = refusal.Code
+	case c.rep.begun:
+		c.ex.Entry.Code = cutCode(err)
+		if c.rep.status == 0 { // a 1xx was cut
+			c.rep.status = statusClientGone
 		}
 	}
 	return err
-}
-
-// isLimit reports whether an error is a time limit's.
-func isLimit(err error) bool {
-	return errors.Is(err, errResponseTimeout) || errors.Is(err, errUpstreamIdle) || errors.Is(err, errTotalTimeout)
 }
 
 // overTotal reports whether the request has taken longer than it may.

@@ -313,8 +313,8 @@ func TestDirectKeepsTheIdleLimitOfLongAnswers(t *testing.T) {
 		})
 		g := serveDirect(t, idleOf(idle), up.address())
 		_, _ = io.WriteString(g.dial(t), get)
-		if e := <-g.entries; e.Status != 200 || e.Code != "idle_timeout" {
-			t.Errorf("logged %d %q, want 200 idle_timeout", e.Status, e.Code)
+		if e := <-g.entries; e.Status != 200 || e.Code != "client_idle" {
+			t.Errorf("logged %d %q, want 200 client_idle", e.Status, e.Code)
 		}
 	})
 }

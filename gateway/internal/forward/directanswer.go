@@ -63,7 +63,11 @@ func (c *carriage) inform() error {
 	filter.CleanInformational(c.ex, c.head.fields)
 	c.out = appendStatusLine(c.out[:0], c.head.status)
 	c.out = append(appendFields(c.out, c.head.fields), "\r\n"...)
-	return c.write(c.out)
+	err := c.write(c.out)
+	if err != nil {
+		c.rep.begun = true // with a part of a head: nothing that follows could be read
+	}
+	return err
 }
 
 // bodyKind says where the body of an answer ends.

@@ -196,7 +196,7 @@ func (c *carriage) write(p []byte) error {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return errClientGone
 		case n == 0 || !cl.plain: // TLS cannot go on after half a record
-			return c.overLimit(errUpstreamIdle)
+			return c.overLimit(errClientIdle)
 		}
 	}
 }

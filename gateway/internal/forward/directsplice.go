@@ -36,7 +36,7 @@ func (c *carriage) splice(n int64) (int64, error) {
 		c.rep.bytes += moved
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return n, c.overLimit(errUpstreamIdle)
+			return n, c.overLimit(errClientIdle)
 		case err != nil && c.clientLeft():
 			return n, errClientGone
 		case err != nil:

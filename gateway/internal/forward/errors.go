@@ -19,6 +19,7 @@ var (
 	errBodyTooLarge    = errors.New("the request's body is over the limit")
 	errBodyIdle        = errors.New("no byte of the request's body came in time")
 	errUpstreamIdle    = errors.New("the upstream took or gave no byte in time")
+	errClientIdle      = errors.New("the client took no byte of the answer in time")
 	errResponseTimeout = errors.New("no answer came in time")
 	errTotalTimeout    = errors.New("the request took longer than it may")
 	errConnect         = errors.New("no connection to an upstream")
@@ -44,6 +45,8 @@ var refusals = []struct {
 		Detail: "the upstream did not answer within the time limit"}},
 	{errUpstreamIdle, filter.Refusal{Status: http.StatusGatewayTimeout, Code: "idle_timeout",
 		Detail: "the upstream took no byte of the request within the time limit"}},
+	{errClientIdle, filter.Refusal{Status: http.StatusRequestTimeout, Code: "client_idle",
+		Detail: "the client took no byte of the answer within the time limit"}},
 	{errTotalTimeout, filter.Refusal{Status: http.StatusGatewayTimeout, Code: "total_timeout",
 		Detail: "the request took longer than the time limit"}},
 	{errConnect, filter.Refusal{Status: http.StatusBadGateway, Code: "connect_failed",
@@ -64,6 +67,25 @@ func refusalFor(err error) *filter.Refusal {
 	}
 	return &filter.Refusal{Status: http.StatusInternalServerError, Code: "internal",
 		Detail: "the gateway failed; its log says more under the correlation ID"}
+}
+
+// isLimit reports whether an error is that of a time limit which may pass in
+// mid-answer.
+func isLimit(err error) bool {
+	for _, limit := range []error{errResponseTimeout, errUpstreamIdle, errClientIdle, errTotalTimeout} {
+		if errors.Is(err, limit) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutCode is what is logged of an answer that was begun and not completed.
+func cutCode(err error) string {
+	if isLimit(err) {
+		return refusalFor(err).Code
+	}
+	return "answer_cut"
 }
 
 // connectError is a connection that could not be made, so that nothing was sent.

@@ -134,8 +134,12 @@ func (g *Gateway) panicked(ex *filter.Exchange, p any) error {
 
 // finish ends a request that has no answer of an upstream.
 func (g *Gateway) finish(ex *filter.Exchange, a *answer, err error) {
-	if errors.Is(err, errClientGone) {
+	switch {
+	case errors.Is(err, errClientGone):
 		a.gone.Store(true)
+	case errors.Is(err, errClientIdle):
+		a.gone.Store(true)
+		ex.Entry.Code = cutCode(err)
 	}
 	if a.gone.Load() || a.begun() {
 		panic(http.ErrAbortHandler)

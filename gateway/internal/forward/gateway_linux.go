@@ -69,6 +69,9 @@ func (g *Gateway) finishClient(c *client, ex *filter.Exchange, rep *reply, err e
 	case errors.Is(err, errClientGone):
 		rep.status = statusClientGone
 		return
+	case errors.Is(err, errClientIdle):
+		ex.Entry.Code, rep.status = cutCode(err), statusClientGone
+		return
 	case rep.begun:
 		return
 	}
@@ -160,7 +163,7 @@ func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *r
 		w.end()
 	}
 	rep.status, rep.bytes = a.outcome()
-	if a.gone.Load() {
+	if (a.gone.Load() || w.failed != nil) && !errors.Is(err, errClientIdle) {
 		err = errors.Join(errClientGone, err)
 	}
 	return err

@@ -48,7 +48,7 @@ func (w *loopWriter) WriteHeader(status int) {
 		w.c.out = append(w.c.out, "\r\n"...)
 		begun := w.rep.begun
 		_ = w.flush()
-		w.rep.begun = begun // the answer is still to come
+		w.rep.begun = begun || w.failed != nil // else the answer is still to come
 	default:
 		w.status = status
 	}

@@ -27,6 +27,7 @@ type watch struct {
 	expired func(cause error) // called at most once, never after stop
 
 	phase atomic.Int32
+	hint  atomic.Int64 // since when a 1xx answer is being written; 0: none is
 	since atomic.Int64 // of the last progress, or of the phase: nanoseconds after start
 	due   atomic.Int64 // when the timer fires
 
@@ -74,6 +75,19 @@ func (w *watch) enter(p phase) {
 		}
 	}
 	w.progress()
+	w.hasten()
+}
+
+// inform writes a 1xx answer, under the limit of a client that takes no byte.
+func (w *watch) inform(write func()) {
+	w.hint.Store(max(int64(time.Since(w.start)), 1))
+	w.hasten()
+	write()
+	w.hint.Store(0)
+}
+
+// hasten has the timer fire sooner if the limit is over sooner than it was.
+func (w *watch) hasten() {
 	due, _ := w.limit()
 	if w.timer != nil && due > 0 && int64(due) < w.due.Load() {
 		w.mu.Lock()
@@ -102,6 +116,9 @@ func (w *watch) limit() (due time.Duration, cause error) {
 	}
 	if most > 0 {
 		due = time.Duration(w.since.Load()) + most
+	}
+	if since := time.Duration(w.hint.Load()); since > 0 && w.limits.Idle > 0 && (due == 0 || since+w.limits.Idle < due) {
+		due, cause = since+w.limits.Idle, errClientIdle
 	}
 	if t := w.limits.Total; t > 0 && (due == 0 || t < due) {
 		due, cause = t, errTotalTimeout

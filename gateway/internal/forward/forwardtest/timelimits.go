@@ -1,6 +1,7 @@
 package forwardtest
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -34,6 +35,7 @@ func (s *suite) testTimeLimits(t *testing.T) {
 	t.Run("an upstream that stops reading", s.testStalledUpload)
 	t.Run("an upstream that stops in mid-answer", s.testStalledAnswer)
 	t.Run("a client that stops reading", s.testSlowReader)
+	t.Run("a client that does not read 1xx answers", s.testNeverReadsInformational)
 	t.Run("a client that asks and never reads", s.testNeverReads)
 	t.Run("a kept connection outlives them", s.testKeptConnection)
 	t.Run("total", s.testTotal)
@@ -141,10 +143,49 @@ func (s *suite) testSlowReader(t *testing.T) {
 	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
 	c := g.dial(t)
 	c.send(head("GET", "/x"))
-	if e := g.entries.only(t); e.Status != 200 && e.Status != 499 {
-		t.Errorf("logged %d", e.Status)
+	if e := g.entries.only(t); e.Status != 200 && e.Status != 499 || e.Code != "client_idle" {
+		t.Errorf("logged %d %q, want client_idle", e.Status, e.Code)
 	}
 	<-done
+}
+
+// What a client does not take is not the instance's fault, and what is cut within a
+// 1xx answer is not followed by another one.
+func (s *suite) testNeverReadsInformational(t *testing.T) {
+	hint := "HTTP/1.1 103 Early Hints\r\nLink: " + strings.Repeat("a", 200<<10) + "\r\n\r\n"
+	up := newRaw(t, func(u *raw, c net.Conn, r *bufio.Reader) {
+		for {
+			switch head := u.readHead(r); {
+			case head == "":
+				return
+			case strings.Contains(head, "/hints"):
+				for range 60 {
+					if _, err := io.WriteString(c, hint); err != nil {
+						return
+					}
+				}
+			}
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Idle = brief })})
+	const clients = 3 // as many as open a circuit
+	for i := range clients {
+		c := g.dial(t)
+		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+		c.send(head("GET", "/hints"))
+		if e := g.entries.wait(t, i+1)[i]; e.Status != 499 || e.Code != "client_idle" {
+			t.Errorf("logged %d %q, want 499 client_idle", e.Status, e.Code)
+		}
+		all, _ := io.ReadAll(c.Conn)
+		if i := strings.LastIndex(string(all), "HTTP/1.1 "); i < 0 || !strings.HasPrefix(hint, string(all[i:])) {
+			t.Errorf("the part of a 1xx is followed by %.100q", all[max(i, 0):])
+		}
+	}
+	g.get(t, "/x").is(t, 200, "ok")
+	if e := g.entries.wait(t, clients+1)[clients]; e.Fallback != "" {
+		t.Errorf("fallback %q: the instance pays for its clients", e.Fallback)
+	}
 }
 
 // The answers are too short to be written before their requests are over.
