@@ -91,10 +91,6 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 	if err != nil {
 		return nil, err
 	}
-	observers := forward.Observers{e.requests}
-	if c.Log.Access {
-		observers = append(observers, e.access)
-	}
 	chain := filter.Standard(filter.Settings{
 		Table:     routes,
 		Records:   func() filter.Records { return e.store.Load() },
@@ -108,9 +104,18 @@ func newEngine(c *config.Config, stdout io.Writer, log *slog.Logger) (*engine, e
 		TrustedProxies: c.TrustedProxies, Limits: c.Limits, ClientLabels: c.ClientLabels, ExposeRoute: c.ExposeRoute,
 	})
 	e.gateway = forward.New(forward.Options{
-		Chain: chain, Limits: c.Limits, Upstream: c.Upstream, Observer: observers, Log: log, RootCAs: roots,
+		Chain: chain, Limits: c.Limits, Upstream: c.Upstream, Observer: e.observers(c), Log: log, RootCAs: roots,
 	})
 	return e, nil
+}
+
+// observers are told of each request.
+func (e *engine) observers(c *config.Config) forward.Observers {
+	all := forward.Observers{e.requests}
+	if c.Log.Access {
+		all = append(all, e.access)
+	}
+	return all
 }
 
 // overrideKeys returns what gives the keys of the moment, nil when none are set. A
