@@ -9,17 +9,30 @@ import (
 // address that is none of them.
 func client(trusted []netip.Prefix) func(*Exchange) error {
 	return func(ex *Exchange) error {
-		if ap, err := netip.ParseAddrPort(ex.Request.RemoteAddr); err == nil {
-			ex.Peer = ap.Addr().Unmap().WithZone("")
-		}
-		ex.peer = hop(ex.Peer, ex.Request.RemoteAddr)
-		ex.Trusted = within(trusted, ex.Peer)
+		findPeer(ex, trusted)
 		ex.Client = ex.Peer
 		if ex.Trusted {
 			ex.Client = rightmostUntrusted(ex.Request.Header[forwardedFor], ex.Peer, trusted)
 		}
 		ex.Entry.Client = ex.Client
 		return nil
+	}
+}
+
+// findPeer finds out who the connection is with, unless that is known.
+func findPeer(ex *Exchange, trusted []netip.Prefix) {
+	c := ex.Connection
+	if c != nil && c.remote == ex.Request.RemoteAddr {
+		ex.Peer, ex.peer, ex.Trusted = c.address, c.peer, c.trusted
+		return
+	}
+	if ap, err := netip.ParseAddrPort(ex.Request.RemoteAddr); err == nil {
+		ex.Peer = ap.Addr().Unmap().WithZone("")
+	}
+	ex.peer = hop(ex.Peer, ex.Request.RemoteAddr)
+	ex.Trusted = within(trusted, ex.Peer)
+	if c != nil {
+		*c = Connection{remote: ex.Request.RemoteAddr, address: ex.Peer, peer: ex.peer, trusted: ex.Trusted}
 	}
 }
 

@@ -29,6 +29,10 @@ type Exchange struct {
 	FreshKey string         // the key that was issued for a sticky decision; "" when none was
 	Decision routing.Decision
 
+	// Connection is what was found out about the client's connection with earlier
+	// requests. Nil: the request is looked at alone.
+	Connection *Connection
+
 	labels []string // the routing headers that the client may not send; nil: it may
 	peer   string   // Peer as text, "unknown" where it is not known
 
@@ -44,6 +48,22 @@ type Exchange struct {
 	// Entry is what will be logged. Each step fills in what it knows.
 	Entry accesslog.Entry
 }
+
+// Connection is what the filters find out about a client's connection and keep for the
+// requests that follow on it. It belongs to one exchange at a time, and to one chain.
+// The zero value knows nothing.
+type Connection struct {
+	remote  string // the peer's address with its port
+	address netip.Addr
+	peer    string
+	trusted bool
+
+	host    string // of the last request; it is valid
+	element string // of Forwarded, for that host; "" is none yet
+}
+
+// named reports whether an earlier request has named this host, which is valid then.
+func (c *Connection) named(host string) bool { return c != nil && c.element != "" && c.host == host }
 
 // line returns a value as the only line of a field. It is valid as long as the
 // exchange.

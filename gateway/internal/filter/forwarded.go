@@ -76,8 +76,21 @@ func hop(a netip.Addr, remote string) string {
 	return a.String()
 }
 
-// forwardedElement is our part of Forwarded (RFC 7239, 4).
+// forwardedElement is our part of Forwarded (RFC 7239, 4). The requests of a connection
+// mostly name one host.
 func forwardedElement(ex *Exchange) string {
+	c := ex.Connection
+	if c == nil {
+		return newForwardedElement(ex)
+	}
+	if !c.named(ex.Request.Host) {
+		c.host = strings.Clone(ex.Request.Host) // it may be a part of the whole head
+		c.element = newForwardedElement(ex)
+	}
+	return c.element
+}
+
+func newForwardedElement(ex *Exchange) string {
 	opening, closing := "for=", ""
 	if ex.Peer.Is6() {
 		opening, closing = `for="[`, `]"`

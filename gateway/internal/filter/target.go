@@ -27,7 +27,7 @@ func target(ex *Exchange) error {
 	if r.Host == "" && !r.ProtoAtLeast(1, 1) {
 		return nil
 	}
-	if !validHost(r.Host) {
+	if !ex.Connection.named(r.Host) && !validHost(r.Host) {
 		return &Refusal{Status: http.StatusBadRequest, Code: "bad_host", Detail: "the host is not a name or an address with an optional port"}
 	}
 	// Only HTTP/2 leaves it here, beside :authority (RFC 9113, 8.3.1).

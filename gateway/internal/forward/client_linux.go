@@ -41,6 +41,7 @@ type client struct {
 	*tracked
 	loop    *loop
 	remote  string
+	known   filter.Connection
 	tls     *tls.ConnectionState // nil: there is none
 	raw     syscall.RawConn
 	readDue deadline

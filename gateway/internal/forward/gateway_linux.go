@@ -20,7 +20,7 @@ func newEngine(o Options, b *budget) *direct { return newDirect(o, b) }
 // filters, forwards and observes. How it ended is at the client's desk.
 func (g *Gateway) serveClient(c *client, r *http.Request, now time.Time) {
 	ex, rep := &c.desk.exchange, &c.desk.reply
-	*ex, *rep = filter.Exchange{Request: r}, reply{}
+	*ex, *rep = filter.Exchange{Request: r, Connection: &c.known}, reply{}
 	ex.Entry.Time, ex.Entry.Method, ex.Entry.Host = now, r.Method, r.Host
 	if err := g.carryClient(c, ex, rep); err != nil {
 		if ex.Pick != nil {
