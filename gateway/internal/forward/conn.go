@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -178,26 +179,28 @@ func (c *upstreamConn) look(e *expectation) error {
 
 // final lets the head of the answer pass, and what has come behind it.
 func (c *upstreamConn) final(e *expectation, head *answerHead, size int) error {
-	behind := e.raw[size:]
+	all := e.raw
 	switch {
 	case e.bodiless || head.bodiless() && head.status != http.StatusSwitchingProtocols:
-		if len(behind) > 0 {
-			behind = nil
+		if len(all) > size {
+			all = all[:size]
 			_ = c.Conn.Close()
 		}
 	case head.chunked:
-		if err := new(chunks).begins(behind); err != nil {
+		if err := new(chunks).begins(all[size:]); err != nil {
 			return err
 		}
 	}
 	if !head.reusable() {
 		// The transport would use the connection again.
-		blank := bytes.LastIndexByte(e.raw[:size-1], '\n') + 1
-		c.passing = append(append(c.passing, e.raw[:blank]...), "Connection: close\r\n\r\n"...)
-	} else {
-		c.passing = append(c.passing, e.raw[:size]...)
+		blank := bytes.LastIndexByte(all[:size-1], '\n') + 1
+		all = slices.Concat(all[:blank], []byte("Connection: close\r\n"), all[blank:])
 	}
-	c.passing = append(c.passing, behind...)
+	if c.passing == nil {
+		c.passing = all
+	} else {
+		c.passing = append(c.passing, all...)
+	}
 	e.facts.Store(factsOf(head))
 	e.raw = nil
 	e.finish()
