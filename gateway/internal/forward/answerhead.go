@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
@@ -65,15 +66,41 @@ func appendStatusLine(dst []byte, status int) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// appendFields appends field lines, but for those of framing and connection.
+// appendFields appends field lines, but for those of framing and connection. It looks
+// at all of them together for line ends that are none of ours: next to never there are
+// any, and to look at each value takes longer.
 func appendFields(dst []byte, h http.Header) []byte {
-	for name, lines := range h {
-		switch name {
-		case "Content-Length", "Transfer-Encoding", "Connection":
+	start, lines := len(dst), 0
+	for name, values := range h {
+		if ofFraming(name) {
 			continue
 		}
-		for _, line := range lines {
-			dst = appendField(dst, name, line)
+		for _, value := range values {
+			dst = append(append(append(append(dst, name...), ": "...), value...), "\r\n"...)
+			lines++
+		}
+	}
+	if written := dst[start:]; bytes.Count(written, lf) == lines && bytes.Count(written, cr) == lines {
+		return dst
+	}
+	return appendOnOneLine(dst[:start], h)
+}
+
+// ofFraming reports whether the form of a message says what a field says.
+func ofFraming(name string) bool {
+	return name == "Content-Length" || name == "Transfer-Encoding" || name == "Connection"
+}
+
+var lf, cr = []byte("\n"), []byte("\r")
+
+// appendOnOneLine does the same, with a space for each line end in a value.
+func appendOnOneLine(dst []byte, h http.Header) []byte {
+	for name, values := range h {
+		if ofFraming(name) {
+			continue
+		}
+		for _, value := range values {
+			dst = appendField(dst, name, value)
 		}
 	}
 	return dst
