@@ -334,6 +334,27 @@ func TestAGatewayTellsItsVersionAndWhatItHasSetAside(t *testing.T) {
 	}
 }
 
+// Changes of labels are told beside records, until they are taken back.
+func TestAGatewayTellsWhichChangesOfLabelsItHasSetAside(t *testing.T) {
+	p := postgresLab(t)
+	r := routes{url: p.url}
+	l := newLab(t, labOptions{records: p.url})
+	l.set(t, l.record(1, 1))
+	p.sql(t, p.database, `INSERT INTO instance_labels (service, instance, labels, ends) VALUES ('by-hand', 'org/1', '{"a=b": "c"}', now() + interval '1 hour')`)
+	p.sql(t, p.database, `UPDATE counter SET n = n + 1, nonce = 'byhand1'`)
+	for _, want := range [][]string{{"by-hand/org/1"}, {}} {
+		poll(t, 10*time.Second, "the gateway tells what it has set aside", func() error {
+			if g := r.gateways(t)["lab"]; !slices.Equal(g.SetAside, want) {
+				return fmt.Errorf("set aside %v, want %v", g.SetAside, want)
+			}
+			return nil
+		})
+		if got := call(t, "DELETE", r.url+"/v1/instances/by-hand/org%2F1/labels", nil, nil); got.status != 200 && got.status != 404 {
+			t.Errorf("DELETE: status %d: %s", got.status, got.body)
+		}
+	}
+}
+
 // asks does as a gateway does: it says what it has and what it cannot use.
 func asks(t testing.TB, base, id, after, setAside, wait string) changesPage {
 	t.Helper()
