@@ -45,7 +45,9 @@ func (c *call) takeBody(in *http.Request) {
 		return
 	}
 	c.body = &body{source: in.Body, most: c.proxy.bodyMost, atEnd: c.takeTrailers, shared: in.ProtoMajor > 1}
-	c.answer.bodyRead = c.body.complete
+	if c.answer.bodyRead == nil {
+		c.answer.bodyRead = c.body.complete
+	}
 	in.Body = io.NopCloser(c.body)
 }
 

@@ -60,7 +60,7 @@ type desk struct {
 
 	body     []byte
 	request  requestReader
-	exchange filter.Exchange
+	exchange *filter.Exchange
 	reply    reply
 }
 
@@ -68,7 +68,9 @@ type desk struct {
 const clientBuffer = 4 << 10
 
 // desks are shared by all servers of the process, as the memory is.
-var desks = sync.Pool{New: func() any { return &desk{in: bufio.NewReaderSize(nil, clientBuffer)} }}
+var desks = sync.Pool{New: func() any {
+	return &desk{in: bufio.NewReaderSize(nil, clientBuffer), exchange: new(filter.Exchange)}
+}}
 
 // source is where a client's buffer is filled from.
 type source struct {

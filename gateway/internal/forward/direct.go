@@ -23,6 +23,7 @@ type direct struct {
 	chain    *filter.Chain
 	budget   *budget
 	links    *links
+	speaks   func(*balance.Target) bool // whether a target is for this engine
 	dates    dates
 	carriers sync.Pool     // of *carriage
 	made     atomic.Uint32 // carriages
@@ -30,7 +31,7 @@ type direct struct {
 
 // newDirect returns an engine that shares its budget of second sends. Close it.
 func newDirect(o Options, b *budget) *direct {
-	return &direct{chain: o.Chain, budget: b, links: newLinks(o.Upstream, newTrust(o))}
+	return &direct{chain: o.Chain, budget: b, links: newLinks(o.Upstream, newTrust(o)), speaks: speaksHTTP1}
 }
 
 // close closes the idle connections to upstreams. Those in use close when their
@@ -51,7 +52,7 @@ func (d *direct) carry(cl *client, ex *filter.Exchange, body []byte, rep *reply)
 	c.begin(cl, ex, body, rep)
 	defer c.end()
 	for {
-		if c.aside = !speaksHTTP1(&ex.Pick.Target); c.aside {
+		if c.aside = !c.speaks(&ex.Pick.Target); c.aside {
 			return errAside
 		}
 		err := c.attempt()
@@ -223,7 +224,7 @@ func (c *carriage) next(err error) error {
 		c.tries.overLimit(err)
 		return err
 	case !c.answered && c.tries.resend(len(c.body) > 0):
-		if !speaksHTTP1(&c.ex.Pick.Target) {
+		if !c.speaks(&c.ex.Pick.Target) {
 			break // the second send must not become a first one elsewhere
 		}
 		return nil

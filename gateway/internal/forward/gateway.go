@@ -95,15 +95,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ex := &filter.Exchange{Request: r}
 	ex.Entry.Time, ex.Entry.Method, ex.Entry.Host = start, r.Method, r.Host
 	a := newAnswer(w, r)
-	defer g.observe(ex, a)
-	err := g.protect(ex, a)
-	if err == nil {
-		return
+	defer func() { // also while a panic passes
+		status, bytes := a.outcome()
+		g.observe(ex, status, bytes)
+	}()
+	if err := g.protect(ex, a); err != nil && !g.finish(ex, a, err) {
+		panic(http.ErrAbortHandler)
 	}
-	if ex.Pick != nil {
-		ex.Pick.Release()
-	}
-	g.finish(ex, a, err)
 }
 
 // protect serves, and makes an unforeseen panic an error. One that is meant to
@@ -132,8 +130,13 @@ func (g *Gateway) panicked(ex *filter.Exchange, p any) error {
 	return errInternal
 }
 
-// finish ends a request that has no answer of an upstream.
-func (g *Gateway) finish(ex *filter.Exchange, a *answer, err error) {
+// finish ends a request that has no whole answer of an upstream: with a refusal, where
+// nothing of an answer has left and there is still somebody to read it. It reports
+// whether that is so; else the connection must break.
+func (g *Gateway) finish(ex *filter.Exchange, a *answer, err error) (refused bool) {
+	if ex.Pick != nil {
+		ex.Pick.Release()
+	}
 	switch {
 	case errors.Is(err, errClientGone):
 		a.gone.Store(true)
@@ -142,19 +145,20 @@ func (g *Gateway) finish(ex *filter.Exchange, a *answer, err error) {
 		ex.Entry.Code = cutCode(err)
 	}
 	if a.gone.Load() || a.begun() {
-		panic(http.ErrAbortHandler)
+		return false
 	}
 	refusal := refusalFor(err)
 	ex.Entry.Code = refusal.Code
 	ex.Answer = a.Header()
 	g.options.Chain.Answer(ex)
 	a.refuse(refusal, ex.Entry.CorrelationID)
+	return true
 }
 
-// observe completes the entry and hands it on, also while a panic passes.
-func (g *Gateway) observe(ex *filter.Exchange, a *answer) {
+// observe completes the entry and hands it on.
+func (g *Gateway) observe(ex *filter.Exchange, status int, bytes int64) {
 	e := &ex.Entry
-	e.Status, e.BytesOut = a.outcome()
+	e.Status, e.BytesOut = status, bytes
 	e.Duration = g.options.Now().Sub(e.Time)
 	g.options.Observer.Observe(e)
 }

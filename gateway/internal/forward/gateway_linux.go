@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"specialroutes.example/gateway/internal/filter"
-	"specialroutes.example/services/problem"
 )
 
 // newEngine returns the loop's way to upstreams.
@@ -19,20 +18,14 @@ func newEngine(o Options, b *budget) *direct { return newDirect(o, b) }
 // serveClient is what ServeHTTP is, for a request that the loop has: it runs the same
 // filters, forwards and observes. How it ended is at the client's desk.
 func (g *Gateway) serveClient(c *client, r *http.Request, now time.Time) {
-	ex, rep := &c.desk.exchange, &c.desk.reply
+	ex, rep := c.desk.exchange, &c.desk.reply
 	*ex, *rep = filter.Exchange{Request: r, Connection: &c.known}, reply{}
 	ex.Entry.Time, ex.Entry.Method, ex.Entry.Host = now, r.Method, r.Host
 	if err := g.carryClient(c, ex, rep); err != nil {
-		if ex.Pick != nil {
-			ex.Pick.Release()
-		}
 		g.finishClient(c, ex, rep, err)
 	}
-	e := &ex.Entry
-	e.Status, e.BytesOut = rep.status, rep.bytes
-	e.Duration = g.options.Now().Sub(e.Time)
-	g.options.Observer.Observe(e)
-	*ex = filter.Exchange{} // or an idle desk would hold on to the request
+	g.observe(ex, rep.status, rep.bytes)
+	*c.desk.exchange = filter.Exchange{} // or an idle desk would hold on to the request
 }
 
 // carryClient filters and forwards, and makes a panic an error.
@@ -62,36 +55,21 @@ func (g *Gateway) carryWhole(c *client, ex *filter.Exchange, body []byte, rep *r
 	return err
 }
 
-// finishClient ends a request that has no answer of an upstream.
+// finishClient ends a request that has no whole answer of an upstream.
 func (g *Gateway) finishClient(c *client, ex *filter.Exchange, rep *reply, err error) {
 	rep.keep = false
-	switch {
-	case errors.Is(err, errClientGone):
-		rep.status = statusClientGone
-		return
-	case errors.Is(err, errClientIdle):
-		ex.Entry.Code, rep.status = cutCode(err), statusClientGone
-		return
-	case rep.begun:
-		return
-	}
 	if c.unread > 0 && int64(c.in.Buffered()) >= c.unread {
 		n, _ := c.in.Discard(int(c.unread))
 		c.unread -= int64(n)
 	}
-	if c.unread > 0 {
-		c.lastRequest = true // what is left of the body would be taken for the next request
-	}
 	w := newLoopWriter(c, ex.Request, rep)
-	refusal := refusalFor(err)
-	ex.Entry.Code = refusal.Code
-	ex.Answer = w.Header()
-	g.options.Chain.Answer(ex)
-	problem.Write(w, problem.Problem{
-		Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail,
-		CorrelationID: ex.Entry.CorrelationID, Members: refusal.Members,
-	})
-	w.end()
+	w.answer.sent.Store(rep.begun)
+	switch {
+	case g.finish(ex, w.answer, err):
+		w.end()
+	case w.answer.gone.Load():
+		rep.status = statusClientGone
+	}
 }
 
 // Sizes of memory for a body: what is taken before the client has sent it, and what a
@@ -145,6 +123,8 @@ func (c *client) limitRead(limit time.Duration) {
 
 // carryAside forwards over net/http's transport, for a target that speaks HTTP/2.
 func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *reply) error {
+	// net/http may still read what it was given when it has answered.
+	c.desk.exchange, c.desk.body = new(filter.Exchange), nil
 	// With this key in its context ReverseProxy does not end a broken answer as if it
 	// were whole.
 	ctx, cancel := context.WithCancel(context.WithValue(c.loop.server.requests, http.ServerContextKey, c.loop.server.http))
@@ -157,13 +137,9 @@ func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *r
 	ex.Request = r
 	defer c.watchLeaving(cancel)()
 	w := newLoopWriter(c, r, rep)
-	a := newAnswer(w, r)
-	err := g.carrier.carry(a, ex)
-	if err == nil {
-		w.end()
-	}
-	rep.status, rep.bytes = a.outcome()
-	if (a.gone.Load() || w.failed != nil) && !errors.Is(err, errClientIdle) {
+	err := g.carrier.carry(w.answer, ex)
+	w.end()
+	if (w.answer.gone.Load() || w.failed != nil) && !errors.Is(err, errClientIdle) {
 		err = errors.Join(errClientGone, err)
 	}
 	return err

@@ -1,9 +1,11 @@
 package forward_test
 
 import (
+	"bufio"
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -603,4 +605,62 @@ func TestHTTP2Upstream_LeavesUnderLoad(t *testing.T) {
 		})
 	}
 	done.Wait()
+}
+
+// An answer that has its length and is reset is not followed by another one.
+func TestHTTP2Upstream_AnswerThatIsReset(t *testing.T) {
+	t.Parallel()
+	up := serveFrames(t, func(_ int, p *h2Peer) {
+		for s := p.request(); s != 0; s = p.request() {
+			p.head(s, false, ":status", "200", "content-length", "5")
+			_ = p.WriteData(s, false, []byte("hello"))
+			_ = p.WriteRSTStream(s, http2.ErrCodeInternal)
+		}
+	})
+	m := serveMany(t, nil, nil, up)
+	for name, extra := range map[string]string{"the loop": "", "net/http": "Expect: 100-continue\r\n"} {
+		for range 20 { // the reset may come before anything was passed on
+			c := dialRaw(t, m.plain)
+			c.send("GET /api/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + extra + "\r\n")
+			all, _ := io.ReadAll(c.r)
+			if n := strings.Count(string(all), "HTTP/1.1 "); n > 1 {
+				t.Fatalf("%s: %d answers to one request: %q", name, n, all)
+			}
+			_ = c.Close()
+		}
+	}
+}
+
+// What was given to the transport for a request is not used for the next one while
+// it may still be read: the race detector tells.
+func TestHTTP2Upstream_AnswersBeforeTheBody(t *testing.T) {
+	t.Parallel()
+	up, _ := serveH2(t, false, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	m := serveMany(t, nil, nil, up)
+	body := strings.Repeat("b", 12000)
+	request := fmt.Sprintf("POST /api/x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 40 {
+				c, err := net.Dial("tcp", m.plain)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r := bufio.NewReader(c)
+				for range i % 5 {
+					_, _ = io.WriteString(c, request)
+					res, err := http.ReadResponse(r, nil)
+					if err != nil {
+						break
+					}
+					_, _ = io.Copy(io.Discard, res.Body)
+				}
+				_, _ = io.WriteString(c, request) // who leaves without the answer
+				_ = c.Close()
+			}
+		})
+	}
+	all.Wait()
 }

@@ -18,6 +18,7 @@ import (
 type loopWriter struct {
 	c       *client
 	rep     *reply
+	answer  *answer // over this writer: to be answered with
 	request *http.Request
 	header  http.Header
 
@@ -32,8 +33,16 @@ type loopWriter struct {
 // holdMost is how much of a body is held back to learn its length.
 const holdMost = 2 << 10
 
+// newLoopWriter returns the way back for the answer to r. Until its end, the client's
+// out and the write deadline are its own; what bounded earlier answers bounds none of
+// it.
 func newLoopWriter(c *client, r *http.Request, rep *reply) *loopWriter {
-	return &loopWriter{c: c, rep: rep, request: r, header: make(http.Header)}
+	w := &loopWriter{c: c, rep: rep, request: r, header: make(http.Header)}
+	w.answer = newAnswer(w, r)
+	w.answer.bodyRead = func() bool { return c.unread == 0 }
+	c.out = c.out[:0]
+	_ = c.writeDue.reach(time.Time{}, 0, c.conn.SetWriteDeadline)
+	return w
 }
 
 // Header is that of the answer.
@@ -182,24 +191,33 @@ func (w *loopWriter) push(p []byte) error {
 	return w.failed
 }
 
-// end completes the answer. One that is shorter than it says is not complete.
+// end completes the answer, if one was given whole, and says what it came to.
 func (w *loopWriter) end() {
-	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+	a := w.answer
+	if a.complete && w.complete() != nil {
+		a.gone.Store(true)
+		a.complete = false
 	}
+	w.rep.begun = w.rep.begun || a.begun()
+	w.rep.status, w.rep.bytes = a.outcome()
+	w.c.out = w.c.out[:0]
+	_ = w.c.conn.SetWriteDeadline(time.Time{})
+}
+
+// complete sends what is left. An answer that is shorter than it says is not complete.
+func (w *loopWriter) complete() error {
 	w.head(true)
 	if w.form.framing == framedByChunks {
 		w.c.out = append(w.c.out, "0\r\n"...)
 		w.c.out = appendFields(w.c.out, w.trailers())
 		w.c.out = append(w.c.out, "\r\n"...)
 	}
-	w.rep.status, w.rep.bytes = w.status, w.written
-	if w.c.writeDue.reach(time.Now(), endOfAnswer, w.c.conn.SetWriteDeadline) != nil || w.flush() != nil {
-		w.rep.status = statusClientGone
-		return
+	if err := w.flush(); err != nil {
+		return err
 	}
 	w.rep.complete = w.bodiless() || w.form.framing != framedByLength || w.written == w.form.length
 	w.rep.keep = w.rep.complete
+	return nil
 }
 
 // trailers are the fields behind a body in chunks: those that were announced, and
@@ -222,11 +240,8 @@ func (w *loopWriter) trailers() http.Header {
 	return t
 }
 
-// SetWriteDeadline is for http.ResponseController.
-func (w *loopWriter) SetWriteDeadline(t time.Time) error {
-	w.c.writeDue.at = t
-	return w.c.conn.SetWriteDeadline(t)
-}
+// SetWriteDeadline is for http.ResponseController. It is safe for concurrent use.
+func (w *loopWriter) SetWriteDeadline(t time.Time) error { return w.c.conn.SetWriteDeadline(t) }
 
 // SetReadDeadline does nothing: the body has been read.
 func (*loopWriter) SetReadDeadline(time.Time) error { return nil }

@@ -31,7 +31,11 @@ func (g *gateway) dial(t *testing.T) *client {
 	if err := c.SetDeadline(time.Now().Add(2 * soon)); err != nil {
 		t.Fatal(err)
 	}
-	return &client{Conn: c, t: t, r: bufio.NewReader(c)}
+	cl := &client{Conn: c, t: t, r: bufio.NewReader(c)}
+	if g.kept {
+		cl.keep()
+	}
+	return cl
 }
 
 // send writes bytes as they are.

@@ -19,6 +19,9 @@ func newEntries() *entries { return &entries{added: make(chan struct{}, 1)} }
 
 // Observe keeps a copy of an entry.
 func (e *entries) Observe(entry *accesslog.Entry) {
+	if entry.Host == keptHost {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = append(e.all, *entry)

@@ -31,20 +31,26 @@ import (
 type Start func(t *testing.T, g *forward.Gateway, c *config.Config) (address string)
 
 // suite is one run over one path.
-type suite struct{ start Start }
+type suite struct {
+	start Start
+	kept  bool // every connection of a client has had a request before the test's
+}
 
 // Exercise runs the suite. Its tests run in parallel.
-func Exercise(t *testing.T, start Start) { exercise(t, start, nil) }
+func Exercise(t *testing.T, start Start) { exercise(t, &suite{start: start}, nil) }
+
+// ExerciseKept runs the suite over connections that have had a request before: what
+// that leaves behind must not show.
+func ExerciseKept(t *testing.T, start Start) { exercise(t, &suite{start: start, kept: true}, nil) }
 
 // ExerciseTLS runs the suite over a path that speaks TLS, and that start puts
 // something before which takes TLS off: but for the groups that look at the client's
 // scheme, or at a socket that the client does not read.
 func ExerciseTLS(t *testing.T, start Start) {
-	exercise(t, start, []string{"forwarded", "sticky", "time limits"})
+	exercise(t, &suite{start: start}, []string{"forwarded", "sticky", "time limits"})
 }
 
-func exercise(t *testing.T, start Start, without []string) {
-	s := &suite{start: start}
+func exercise(t *testing.T, s *suite, without []string) {
 	for _, group := range []struct {
 		name string
 		run  func(*testing.T)
@@ -116,6 +122,7 @@ type setup struct {
 type gateway struct {
 	address string
 	entries *entries
+	kept    bool
 }
 
 // routes are records in force.
@@ -141,6 +148,9 @@ func (s *suite) gateway(t *testing.T, o setup) *gateway {
 	if o.config != nil {
 		o.config(&c)
 	}
+	if s.kept {
+		addKept(t, &c)
+	}
 	for i := range c.Routes {
 		if r := &c.Routes[i]; r.Timeouts == (config.Timeouts{}) {
 			r.Timeouts = c.Timeouts
@@ -157,7 +167,7 @@ func (s *suite) gateway(t *testing.T, o setup) *gateway {
 		RootCAs:  func() *x509.CertPool { return o.roots },
 	})
 	t.Cleanup(g.Close)
-	return &gateway{address: s.start(t, g, &c), entries: seen}
+	return &gateway{address: s.start(t, g, &c), entries: seen, kept: s.kept}
 }
 
 func chain(t *testing.T, c *config.Config, o setup) *filter.Chain {
