@@ -45,9 +45,10 @@ func ExerciseKept(t *testing.T, start Start) { exercise(t, &suite{start: start, 
 
 // ExerciseTLS runs the suite over a path that speaks TLS, and that start puts
 // something before which takes TLS off: but for the groups that look at the client's
-// scheme, or at a socket that the client does not read.
+// scheme, at a socket that the client does not read, or speak HTTP/2, which has to be
+// agreed on under TLS.
 func ExerciseTLS(t *testing.T, start Start) {
-	exercise(t, &suite{start: start}, []string{"forwarded", "sticky", "time limits"})
+	exercise(t, &suite{start: start}, []string{"forwarded", "sticky", "time limits", "streams that are reset"})
 }
 
 func exercise(t *testing.T, s *suite, without []string) {
