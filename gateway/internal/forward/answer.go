@@ -34,6 +34,7 @@ type answer struct {
 	sent     atomic.Bool  // the head has left for net/http
 	writing  atomic.Int32 // how many write to the client
 	bytes    atomic.Int64
+	ended    atomic.Bool // the upstream has said that there is no more
 	gone     atomic.Bool // the client has left
 	hijacked bool
 	complete bool        // every byte of it went out
@@ -116,9 +117,10 @@ func (a *answer) Write(p []byte) (int, error) {
 }
 
 // FlushError sends what is buffered. A head alone waits for its body where the
-// length is known, and the last bytes leave with the end of the request.
+// length is known, and the last bytes leave with the end of the request where that has
+// come: over HTTP/2 it may come later than they.
 func (a *answer) FlushError() error {
-	if n := a.bytes.Load(); a.length >= 0 && (n == 0 || n == a.length) {
+	if n := a.bytes.Load(); a.length >= 0 && (n == 0 || n == a.length && a.ended.Load()) {
 		return nil
 	}
 	a.head()

@@ -631,6 +631,34 @@ func TestHTTP2Upstream_AnswerThatIsReset(t *testing.T) {
 	}
 }
 
+// An answer that has its length does not wait for the end of the stream.
+func TestHTTP2Upstream_WholeAnswerBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	read := make(chan struct{})
+	up := serveFrames(t, func(_ int, p *h2Peer) {
+		for s := p.request(); s != 0; s = p.request() {
+			p.head(s, false, ":status", "200", "content-length", "5")
+			_ = p.WriteData(s, false, []byte("hello"))
+			<-read
+			_ = p.WriteData(s, true, nil)
+		}
+	})
+	t.Cleanup(func() { close(read) })
+	m := serveMany(t, nil, nil, up)
+	for name, extra := range map[string]string{"the loop": "", "net/http": "Expect: 100-continue\r\n"} {
+		c := dialRaw(t, m.plain)
+		c.send("GET /api/x HTTP/1.1\r\nHost: a\r\n" + extra + "\r\n")
+		res, body := c.read("GET")
+		if res.StatusCode != http.StatusOK || body != "hello" {
+			t.Errorf("%s: %d %q", name, res.StatusCode, body)
+		}
+		read <- struct{}{}
+		if e := m.log.next(t); e.Status != http.StatusOK || e.Code != "" || e.BytesOut != 5 {
+			t.Errorf("%s: logged %+v", name, e)
+		}
+	}
+}
+
 // What was given to the transport for a request is not used for the next one while
 // it may still be read: the race detector tells.
 func TestHTTP2Upstream_AnswersBeforeTheBody(t *testing.T) {

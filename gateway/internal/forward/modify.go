@@ -117,6 +117,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	b.call.watch.progress()
 	switch {
 	case err == io.EOF:
+		b.call.answer.ended.Store(true)
 		b.call.cleanTrailers(b.response)
 	case err != nil:
 		b.call.upstream = err
