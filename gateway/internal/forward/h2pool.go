@@ -30,9 +30,14 @@ const (
 	writeStall = 10 * time.Second
 )
 
-// freshMost is how many new connections may be closed, or full, before a request
-// that waited for them is on one.
+// freshMost is how many new connections may be closed, or take no request at all,
+// before a request that waited for them is on one. Those that others have filled
+// meanwhile do not count.
 const freshMost = 8
+
+// streamsGuess is how many requests a connection is expected to take while none to
+// the same upstream has told. net/http supposes as much.
+const streamsGuess = 100
 
 var errGoneAtOnce = errors.New("new connections are of no use")
 
@@ -54,14 +59,17 @@ type h2Key struct{ scheme, address string }
 
 // h2Host is the connections to one upstream.
 type h2Host struct {
-	conns []*http.ClientConn
-	dial  *h2Dial // under way; nil: none is
+	conns   []*http.ClientConn
+	dials   []*h2Dial // under way
+	streams int       // that a connection was seen to take at once; 0: not known yet
 }
 
-// h2Dial is a connect that any number of requests wait for.
+// h2Dial is a connect that requests wait for: as many as it is expected to serve.
 type h2Dial struct {
-	done chan struct{} // closed when err is set
-	err  error
+	waiting int
+	done    chan struct{} // closed when conn or err is set
+	conn    *http.ClientConn
+	err     error
 }
 
 // serverH2 is how HTTP/2 is spoken with clients. One that takes no byte of what is
@@ -100,10 +108,7 @@ func newH2Pool(o config.Upstream, d *dialer) *h2Pool {
 // take returns a connection with a stream reserved on it, which RoundTrip uses up.
 // The error is ctx's, or one that is errConnect.
 func (p *h2Pool) take(ctx context.Context, key h2Key) (*http.ClientConn, error) {
-	for fresh := 0; ; fresh++ {
-		if fresh > freshMost {
-			return nil, &connectError{errGoneAtOnce}
-		}
+	for useless := 0; ; {
 		conn, dial := p.reserve(ctx, key)
 		if conn != nil {
 			return conn, nil
@@ -115,6 +120,12 @@ func (p *h2Pool) take(ctx context.Context, key h2Key) (*http.ClientConn, error) 
 			if dial.err != nil {
 				return nil, dial.err
 			}
+		}
+		if dial.conn.Err() == nil && dial.conn.InFlight() > 0 {
+			continue // it is of use, to others
+		}
+		if useless++; useless > freshMost {
+			return nil, &connectError{errGoneAtOnce}
 		}
 	}
 }
@@ -132,26 +143,50 @@ func (p *h2Pool) reserve(ctx context.Context, key h2Key) (*http.ClientConn, *h2D
 		if c.Reserve() == nil {
 			return c, nil
 		}
+		if n := c.InFlight(); n > 0 && c.Err() == nil {
+			h.streams = n
+		}
 	}
-	if h.dial == nil {
-		h.dial = &h2Dial{done: make(chan struct{})}
+	dial := h.join()
+	if dial == nil {
+		dial = &h2Dial{waiting: 1, done: make(chan struct{})}
+		h.dials = append(h.dials, dial)
 		p.sweep()
-		dial, limit := h.dial, ctx.Value(connectLimit{})
+		limit := ctx.Value(connectLimit{})
 		p.dials.Go(func() {
 			p.connect(context.WithValue(p.context, connectLimit{}, limit), key, h, dial)
 		})
 	}
-	return nil, h.dial
+	return nil, dial
+}
+
+// join adds a request to those that wait for a connect that is under way, nil where
+// enough wait for each. The caller holds the pool's mu.
+func (h *h2Host) join() *h2Dial {
+	most := h.streams
+	if most == 0 {
+		most = streamsGuess
+	}
+	for _, d := range h.dials {
+		if d.waiting < most {
+			d.waiting++
+			return d
+		}
+	}
+	return nil
 }
 
 // connect makes a connection that belongs to no request: the one that needed it
 // first may leave while others wait.
 func (p *h2Pool) connect(ctx context.Context, key h2Key, h *h2Host, dial *h2Dial) {
 	conn, err := p.transport.NewClientConn(ctx, h2Schemes[key.scheme], key.address)
+	if err == nil {
+		awaitSettings(ctx, conn)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer close(dial.done)
-	h.dial = nil
+	h.dials = slices.DeleteFunc(h.dials, func(d *h2Dial) bool { return d == dial })
 	switch {
 	case err != nil:
 		dial.err = &connectError{err}
@@ -159,8 +194,21 @@ func (p *h2Pool) connect(ctx context.Context, key h2Key, h *h2Host, dial *h2Dial
 		dial.err = &connectError{ctx.Err()}
 		retire(conn)
 	default:
+		dial.conn = conn
 		h.conns = append(h.conns, conn)
 	}
+}
+
+// settingsWait is how long a new connection waits for the upstream's first frame. It
+// says how many requests may be under way at once; one too many would be refused.
+const settingsWait = 100 * time.Millisecond
+
+// awaitSettings waits until the upstream has said how many requests it takes at once.
+// One that says what net/http supposes anyway is not noticed: it costs the wait.
+func awaitSettings(ctx context.Context, conn *http.ClientConn) {
+	ctx, cancel := context.WithTimeout(ctx, settingsWait)
+	defer cancel()
+	_ = poll(ctx, func() bool { return conn.Available() != streamsGuess })
 }
 
 // h2Schemes are the schemes of targets that HTTP/2 is spoken with, and what they
@@ -171,7 +219,7 @@ var h2Schemes = map[string]string{"h2c": "http", "h2": "https"}
 func (p *h2Pool) sweep() {
 	for key, h := range p.hosts {
 		h.conns = slices.DeleteFunc(h.conns, func(c *http.ClientConn) bool { return c.Err() != nil })
-		if len(h.conns) == 0 && h.dial == nil {
+		if len(h.conns) == 0 && len(h.dials) == 0 {
 			delete(p.hosts, key)
 		}
 	}

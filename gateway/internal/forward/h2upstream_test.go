@@ -406,7 +406,40 @@ func TestHTTP2Upstream_ASilentConnectionIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// Connections are shared, and made one after the other where streams run out.
+// Requests that come all at once to an upstream without a connection find one each,
+// however few fit on it, and its health does not suffer.
+func TestHTTP2Upstream_BurstWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ streams, burst int }{{1, 30}, {10, 200}} {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			time.Sleep(500 * time.Millisecond) // or requests would follow each other on one
+		}))
+		t.Cleanup(s.Close)
+		s.Config.Protocols = protocols(false, false, true)
+		s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: tt.streams}
+		s.Start()
+		m := serveMany(t, nil, nil, "h2c://"+s.Listener.Addr().String())
+		client, base := m.clientOf(t, false)
+		var done sync.WaitGroup
+		for range tt.burst {
+			done.Go(func() {
+				if res, err := client.Get(base + "/api/x"); err != nil || res.StatusCode != 200 {
+					t.Errorf("%d streams a connection: %v, %v", tt.streams, res, err)
+				} else {
+					_ = res.Body.Close()
+				}
+			})
+		}
+		done.Wait()
+		for _, e := range m.log.entries {
+			if e.Code != "" || e.Fallback != "" {
+				t.Errorf("%d streams a connection: code %q, fallback %q", tt.streams, e.Code, e.Fallback)
+			}
+		}
+	}
+}
+
+// Connections are shared.
 func TestHTTP2Upstream_OneConnectionForMany(t *testing.T) {
 	t.Parallel()
 	var together sync.WaitGroup
