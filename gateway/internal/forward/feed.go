@@ -37,11 +37,18 @@ type feed struct {
 func newFeed(b *body) *feed { return &feed{body: b} }
 
 // readWhole reads a body of a known length that is short enough to be kept. It
-// fails as the body does.
+// fails as the body does. Room is taken as bytes come: a length alone costs nothing.
 func (f *feed) readWhole(length int64) error {
-	f.held = make([]byte, length)
-	if _, err := io.ReadFull(f.body, f.held); err != nil {
-		return err
+	for read := int64(0); read < length; read = int64(len(f.held)) {
+		if len(f.held) == cap(f.held) {
+			room := min(length-read, max(feedChunk, read))
+			f.held = append(make([]byte, 0, read+room), f.held...)
+		}
+		n, err := f.body.Read(f.held[read:cap(f.held)])
+		f.held = f.held[:read+int64(n)]
+		if err != nil && int64(len(f.held)) < length {
+			return err
+		}
 	}
 	_, f.err = f.body.Read(make([]byte, 1)) // nothing but the end, as the server counts
 	if errors.Is(f.err, io.EOF) {
