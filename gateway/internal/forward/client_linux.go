@@ -45,9 +45,10 @@ type client struct {
 	tls     *tls.ConnectionState // nil: there is none
 	raw     syscall.RawConn
 	readDue deadline
-	desk    *desk // nil while the connection is idle
-	later   bool  // the head is not the first
-	unread  int64 // bytes of the request's body that are still to be read
+	desk    *desk     // nil while the connection is idle
+	later   bool      // the head is not the first
+	unread  int64     // bytes of the request's body that are still to be read
+	began   time.Time // when the request began, if its body was waited for; else zero
 	source  source
 	ready   func(fd uintptr) bool // source.ready, made once
 }

@@ -118,6 +118,9 @@ func (c *carriage) begin(cl *client, ex *filter.Exchange, body []byte, rep *repl
 	c.tries = retries{ex: ex, budget: c.budget}
 	c.start = time.Now()
 	c.now, c.fresh = c.start, true
+	if !cl.began.IsZero() {
+		c.start = cl.began
+	}
 	c.out, c.data, c.informed = c.out[:0], 0, 0
 	c.idle = ex.Route.Timeouts.Idle
 	ex.Entry.BytesIn = int64(len(body))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"specialroutes.example/gateway/internal/config"
 	"specialroutes.example/gateway/internal/filter"
 )
 
@@ -35,7 +36,7 @@ func (g *Gateway) carryClient(c *client, ex *filter.Exchange, rep *reply) (err e
 			err = g.panicked(ex, p)
 		}
 	}()
-	c.unread = max(ex.Request.ContentLength, 0)
+	c.unread, c.began = max(ex.Request.ContentLength, 0), time.Time{}
 	if err := g.options.Chain.Request(ex); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (c *client) readBody(ex *filter.Exchange) ([]byte, error) {
 			body = append(make([]byte, 0, int64(len(body))+room), body...)
 		}
 		if c.in.Buffered() == 0 {
-			c.limitRead(ex.Route.Timeouts.Idle)
+			c.limitBody(&ex.Route.Timeouts)
 		}
 		n, err := c.in.Read(body[len(body):min(int64(cap(body)), int64(len(body))+c.unread)])
 		body = body[:len(body)+n]
@@ -101,6 +102,9 @@ func (c *client) readBody(ex *filter.Exchange) ([]byte, error) {
 		ex.Entry.BytesIn += int64(n)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
+			if total := ex.Route.Timeouts.Total; total > 0 && time.Since(c.began) >= total {
+				return nil, errTotalTimeout
+			}
 			return nil, errBodyIdle
 		case err != nil:
 			return nil, errClientGone
@@ -110,6 +114,20 @@ func (c *client) readBody(ex *filter.Exchange) ([]byte, error) {
 		c.desk.body = body
 	}
 	return body, nil
+}
+
+// limitBody has the next read of a body end at the limit that comes first.
+func (c *client) limitBody(t *config.Timeouts) {
+	now, limit := time.Now(), t.Idle
+	if c.began.IsZero() {
+		c.began = now
+	}
+	if t.Total > 0 {
+		if left := max(t.Total-now.Sub(c.began), 1); limit == 0 || left < limit {
+			limit = left
+		}
+	}
+	c.limitRead(limit)
 }
 
 // limitRead has the next read of the client end after limit; 0 is never.
@@ -129,6 +147,11 @@ func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *r
 	// were whole.
 	ctx, cancel := context.WithCancel(context.WithValue(c.loop.server.requests, http.ServerContextKey, c.loop.server.http))
 	defer cancel()
+	if total := ex.Route.Timeouts.Total; total > 0 && !c.began.IsZero() {
+		var end context.CancelFunc
+		ctx, end = context.WithDeadlineCause(ctx, c.began.Add(total), errTotalTimeout)
+		defer end()
+	}
 	r := ex.Request.WithContext(ctx)
 	r.Header = r.Header.Clone() // the desk's is used again
 	if body != nil {

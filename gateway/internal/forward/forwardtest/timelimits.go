@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ func (s *suite) testTimeLimits(t *testing.T) {
 	t.Run("a client that asks and never reads", s.testNeverReads)
 	t.Run("a kept connection outlives them", s.testKeptConnection)
 	t.Run("total", s.testTotal)
+	t.Run("total while a body comes", s.testTotalWhileBody)
 	t.Run("head", s.testHeadLimit)
 	t.Run("none", s.testNoLimits)
 }
@@ -230,6 +232,32 @@ func (s *suite) testTotal(t *testing.T) {
 	}
 	if e := g.entries.only(t); e.Code != "total_timeout" || e.Duration > 20*brief {
 		t.Errorf("logged code %q after %v", e.Code, e.Duration)
+	}
+}
+
+// The time that a client takes to send its body counts too, however steadily it comes,
+// before the upstream is asked and after.
+func (s *suite) testTotalWhileBody(t *testing.T) {
+	up := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Total = 2 * brief })})
+	for i, length := range []int{1000, 3} {
+		c := g.dial(t)
+		c.send(head("POST", "/x", "Content-Length: "+strconv.Itoa(length)))
+		go func() {
+			for range min(length, 20) {
+				time.Sleep(brief / 2) // the pace of this client is what is tested
+				if _, err := io.WriteString(c.Conn, "x"); err != nil {
+					return
+				}
+			}
+		}()
+		c.read("POST").refused(t, 504, "total_timeout")
+		if e := g.entries.wait(t, i+1)[i]; e.Duration > 3*brief {
+			t.Errorf("%d bytes: over after %v, want %v", length, e.Duration, 2*brief)
+		}
 	}
 }
 
