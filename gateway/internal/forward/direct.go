@@ -42,7 +42,7 @@ func (d *direct) close() { d.links.close() }
 // the client. It returns nil when the answer went out whole. Else it returns why
 // not: a *filter.Refusal or an error of the table of refusals. Where nothing was
 // begun, the caller answers by that; where something was, the caller must break the
-// client's connection, so that the part is not taken for the whole. errAside says
+// client's connection, so that the part is not taken for the whole. An *aside says
 // that the target in ex.Pick, which may be another than before, is not for this
 // engine: it is still held, and nothing was begun.
 func (d *direct) carry(cl *client, ex *filter.Exchange, body []byte, rep *reply) error {
@@ -53,7 +53,7 @@ func (d *direct) carry(cl *client, ex *filter.Exchange, body []byte, rep *reply)
 	defer c.end()
 	for {
 		if c.aside = !c.speaks(&ex.Pick.Target); c.aside {
-			return errAside
+			return &aside{c.tries}
 		}
 		err := c.attempt()
 		if err == nil {
@@ -66,8 +66,11 @@ func (d *direct) carry(cl *client, ex *filter.Exchange, body []byte, rep *reply)
 	}
 }
 
-// errAside says that a target speaks something else than HTTP/1.1.
-var errAside = errors.New("the target is not for this engine")
+// aside says that a target speaks something else than HTTP/1.1. Who carries on goes
+// on with what was tried, and releases it.
+type aside struct{ tries retries }
+
+func (*aside) Error() string { return "the target is not for this engine" }
 
 // speaksHTTP1 reports whether a target is asked over HTTP/1.1.
 func speaksHTTP1(t *balance.Target) bool { return t.Scheme == "http" || t.Scheme == "https" }
@@ -227,9 +230,6 @@ func (c *carriage) next(err error) error {
 		c.tries.overLimit(err)
 		return err
 	case !c.answered && c.tries.resend(len(c.body) > 0):
-		if !c.speaks(&c.ex.Pick.Target) {
-			break // the second send must not become a first one elsewhere
-		}
 		return nil
 	}
 	return fmt.Errorf("%w: %w", errBadAnswer, err)

@@ -48,9 +48,10 @@ type Options struct {
 }
 
 // carrier moves an exchange whose target is chosen. It answers in every case. One
-// that could not begin an answer returns a *filter.Refusal, or errClientGone.
+// that could not begin an answer returns a *filter.Refusal, or errClientGone. It goes on
+// with what was tried before, and releases what that holds.
 type carrier interface {
-	carry(a *answer, ex *filter.Exchange) error
+	carry(a *answer, ex *filter.Exchange, before retries) error
 	close()
 }
 
@@ -119,7 +120,7 @@ func (g *Gateway) protect(ex *filter.Exchange, a *answer) (err error) {
 	if err := g.options.Chain.Request(ex); err != nil {
 		return err
 	}
-	return g.carrier.carry(a, ex)
+	return g.carrier.carry(a, ex, retries{})
 }
 
 // panicked logs an unforeseen panic and returns the error that it is for the client.

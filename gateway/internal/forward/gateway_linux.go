@@ -50,8 +50,11 @@ func (g *Gateway) carryClient(c *client, ex *filter.Exchange, rep *reply) (err e
 // carryWhole forwards a request whose body is there.
 func (g *Gateway) carryWhole(c *client, ex *filter.Exchange, body []byte, rep *reply) error {
 	err := g.direct.carry(c, ex, body, rep)
-	if err != nil && errors.Is(err, errAside) {
-		return g.carryAside(c, ex, body, rep)
+	if err == nil {
+		return nil
+	}
+	if a, ok := errors.AsType[*aside](err); ok {
+		return g.carryAside(c, ex, body, rep, a.tries)
 	}
 	return err
 }
@@ -139,8 +142,9 @@ func (c *client) limitRead(limit time.Duration) {
 	_ = c.conn.SetReadDeadline(c.readDue.at)
 }
 
-// carryAside forwards over net/http's transport, for a target that speaks HTTP/2.
-func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *reply) error {
+// carryAside forwards over net/http's transport, for a target that speaks HTTP/2. It
+// goes on with what was tried before.
+func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *reply, before retries) error {
 	// net/http may still read what it was given when it has answered.
 	c.desk.exchange, c.desk.body = new(filter.Exchange), nil
 	// With this key in its context ReverseProxy does not end a broken answer as if it
@@ -160,7 +164,7 @@ func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *r
 	ex.Request = r
 	defer c.watchLeaving(cancel)()
 	w := newLoopWriter(c, r, rep)
-	err := g.carrier.carry(w.answer, ex)
+	err := g.carrier.carry(w.answer, ex, before)
 	w.end()
 	if (w.answer.gone.Load() || w.failed != nil) && !errors.Is(err, errClientIdle) {
 		err = errors.Join(errClientGone, err)

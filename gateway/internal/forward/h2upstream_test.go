@@ -664,6 +664,60 @@ func TestHTTP2Upstream_AnswerThatIsReset(t *testing.T) {
 	}
 }
 
+// A request that was sent twice is not sent a third time to another kind of target, and
+// what it took of the share of such requests is given back.
+func TestHTTP2Upstream_AfterASecondSend(t *testing.T) {
+	t.Parallel()
+	for name, extra := range map[string]string{"the loop": "", "net/http": "Expect: 100-continue\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			up := serveFrames(t, func(_ int, p *h2Peer) {
+				for s := p.request(); s != 0; s = p.request() {
+					if requests.Add(1) < 3 {
+						_ = p.WriteRSTStream(s, http2.ErrCodeInternal)
+					} else {
+						answerOK(p, s)
+					}
+				}
+			})
+			m := serveMany(t, nil, nil, up, "http://"+dyingUpstream(t))
+			for i, want := range []struct {
+				status   int
+				requests int64
+			}{{502, 1}, {200, 3}} {
+				c := dialRaw(t, m.plain)
+				c.send("GET /api/x HTTP/1.1\r\nHost: a\r\n" + extra + "\r\n")
+				if res, _ := c.read("GET"); res.StatusCode != want.status || requests.Load() != want.requests {
+					t.Errorf("request %d: %d after %d over HTTP/2, want %d after %d", i+1, res.StatusCode, requests.Load(), want.status, want.requests)
+				}
+			}
+		})
+	}
+}
+
+// dyingUpstream reads one request and is gone.
+func dyingUpstream(t *testing.T) string {
+	t.Helper()
+	l := listen(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = http.ReadRequest(bufio.NewReader(c))
+		_ = l.Close()
+		_ = c.Close()
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return l.Addr().String()
+}
+
 // An answer that has its length does not wait for the end of the stream.
 func TestHTTP2Upstream_WholeAnswerBeforeTheEnd(t *testing.T) {
 	t.Parallel()

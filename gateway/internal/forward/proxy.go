@@ -45,11 +45,12 @@ func (p *proxy) close() {
 
 // carry forwards the exchange. The call is over when it returns: no goroutine of
 // it reads the request or writes the answer any more.
-func (p *proxy) carry(a *answer, ex *filter.Exchange) error {
+func (p *proxy) carry(a *answer, ex *filter.Exchange, before retries) error {
 	p.budget.active.Add(1)
 	defer p.budget.active.Add(-1)
 
-	c := &call{proxy: p, ex: ex, answer: a, tries: retries{ex: ex, budget: p.budget}}
+	c := &call{proxy: p, ex: ex, answer: a, tries: before}
+	c.tries.ex, c.tries.budget = ex, p.budget
 	ctx, cancel := context.WithCancelCause(context.WithValue(
 		ex.Request.Context(), connectLimit{}, ex.Route.Timeouts.Connect))
 	defer cancel(nil)
