@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"specialroutes.example/gateway/internal/filter"
 )
 
 // accept accepts connections until l is closed, and begins with each of them.
@@ -51,15 +53,30 @@ func (s *Server) begin(c net.Conn) {
 // loops reports whether there is a loop to serve requests.
 func (s *Server) loops() bool { return loopRuns && s.Loop != nil }
 
-// hand hands a connection over to net/http's server, or closes it when that is gone.
+// hand hands a connection over to net/http's server. When that is gone the connection
+// ends, with an answer to a request that has come.
 func (s *Server) hand(c net.Conn) {
 	if s.handed.push(c) {
 		return
 	}
+	g := gateOf(c)
+	if g != nil && len(g.buffer) > 0 && !isPreface(g.buffer) {
+		s.turnAway(g)
+	}
 	_ = c.Close()
-	if gateOf(c) == nil {
+	if g == nil {
 		s.release()
 	}
+}
+
+// turnAway answers to a request that came behind another one, to which the server's
+// end could no longer be told.
+func (s *Server) turnAway(g *gate) {
+	answer := s.refuseHead(&filter.Refusal{Status: http.StatusServiceUnavailable, Code: "shutting_down",
+		Detail: "the gateway is shutting down; the request was not passed on"}, g.buffer, g.RemoteAddr())
+	_ = g.Conn.SetWriteDeadline(time.Now().Add(lingering))
+	_, err := g.Conn.Write(answer)
+	g.lingers.Store(err == nil)
 }
 
 // release gives the place of a connection that is closed to another one.

@@ -174,6 +174,37 @@ func TestShutdownOfTheLoop(t *testing.T) {
 	}
 }
 
+// A request behind one that was under way when the server shut down, which only
+// net/http could serve, is answered.
+func TestShutdownAnswersToWhatCannotBeHandedOver(t *testing.T) {
+	t.Parallel()
+	began, end := make(chan struct{}), make(chan struct{})
+	l := newLooping(t, func(w http.ResponseWriter, _ *http.Request) {
+		close(began)
+		<-end
+		_, _ = io.WriteString(w, "ok")
+	}, setup{})
+	c := l.dial(t)
+	c.send(getX + "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+	<-began
+	done := make(chan error, 1)
+	go func() { done <- l.Shutdown(context.WithoutCancel(t.Context())) }()
+	<-l.served // net/http's server too
+	close(end)
+	if _, body := c.answer(); body != "ok" {
+		t.Errorf("the request under way got %q", body)
+	}
+	if res, body := c.answer(); res.StatusCode != 503 || !res.Close || !strings.Contains(body, "shutting_down") {
+		t.Errorf("the request behind it got %d %q, Connection: close is %v", res.StatusCode, body, res.Close)
+	}
+	if !c.ended() {
+		t.Error("the connection goes on")
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown = %v", err)
+	}
+}
+
 // What is still under way when Shutdown's context ends is named, and Close cuts it.
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	t.Parallel()
