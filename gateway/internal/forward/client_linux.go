@@ -35,7 +35,8 @@ type client struct {
 	// here; nobody sets it anew for every request.
 	writeDue deadline
 
-	// lastRequest says that the connection ends with this answer.
+	// lastRequest says that the connection ends with this answer. Who writes the head of
+	// the answer has it looked at anew, by last.
 	lastRequest bool
 
 	*tracked
@@ -51,6 +52,14 @@ type client struct {
 	began   time.Time // when the request began, if its body was waited for; else zero
 	source  source
 	ready   func(fd uintptr) bool // source.ready, made once
+}
+
+// last reports whether the connection ends with this answer. What ends it may have come
+// while the upstream was waited for; after the head the client would not be told.
+func (c *client) last() bool {
+	s := c.loop.server
+	c.lastRequest = c.lastRequest || c.ending.Load() || s.closing.Load() || s.slots.scarce.Load() || s.Draining != nil && s.Draining()
+	return c.lastRequest
 }
 
 // desk is what a connection needs while it has a request, and gives back while it

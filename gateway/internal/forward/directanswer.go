@@ -159,7 +159,7 @@ func (c *carriage) finishHead(kind bodyKind, trailers []string) {
 	if len(trailers) > 0 {
 		h.fields["Trailer"] = []string{strings.Join(trailers, ", ")}
 	}
-	form := answerForm{status: h.status, last: c.cl.lastRequest, date: c.dates.at(c.now)}
+	form := answerForm{status: h.status, last: c.cl.last(), date: c.dates.at(c.now)}
 	switch {
 	case kind == bodyOfChunks, kind == bodyToEnd:
 		form.framing = framedByChunks

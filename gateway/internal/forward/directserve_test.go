@@ -86,7 +86,10 @@ func (g *directGateway) accept() {
 		g.mu.Unlock()
 		g.serving.Go(func() {
 			defer conn.Close()
-			g.serve(&client{conn: conn, tcp: conn.(*net.TCPConn), plain: true, in: bufio.NewReader(conn)})
+			g.serve(&client{
+				conn: conn, tcp: conn.(*net.TCPConn), plain: true, in: bufio.NewReader(conn),
+				tracked: new(tracked), loop: newLoop(new(Server)),
+			})
 		})
 	}
 }

@@ -185,7 +185,7 @@ func (c *client) serve(head []byte, h *requestHead) step {
 		return c.refuse(badHead("the head of the request is not as HTTP asks for"), head)
 	}
 	_, _ = c.in.Discard(len(head)) // it is buffered
-	c.lastRequest = h.close || c.ending.Load() || s.closing.Load() || s.slots.scarce.Load() || s.Draining != nil && s.Draining()
+	c.lastRequest = h.close
 	if s.InFlight != nil {
 		s.InFlight(1)
 		defer s.InFlight(-1)

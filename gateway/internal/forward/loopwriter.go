@@ -122,7 +122,7 @@ func (w *loopWriter) head(whole bool) {
 	if slices.ContainsFunc(w.header["Connection"], func(s string) bool { return strings.EqualFold(s, "close") }) {
 		w.c.lastRequest = true
 	}
-	w.form.last = w.c.lastRequest
+	w.form.last = w.c.last()
 	w.c.out = appendAnswerHead(w.c.out, w.withoutTrailers(), w.form)
 	early := w.early
 	w.early = nil

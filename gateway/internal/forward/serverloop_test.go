@@ -135,6 +135,15 @@ func saying(text string) http.HandlerFunc {
 // its answer, and the wait ends with them.
 func TestShutdownOfTheLoop(t *testing.T) {
 	t.Parallel()
+	t.Run("over HTTP/1", func(t *testing.T) { shutDownBusy(t, setup{}) })
+	t.Run("over net/http's transport", func(t *testing.T) {
+		shutDownBusy(t, setup{server: func(s *forward.Server) { forward.Aside(s.Loop) }})
+	})
+}
+
+func shutDownBusy(t *testing.T, o setup) {
+	t.Helper()
+	t.Parallel()
 	began, end := make(chan struct{}), make(chan struct{})
 	l := newLooping(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
@@ -142,7 +151,7 @@ func TestShutdownOfTheLoop(t *testing.T) {
 			<-end
 		}
 		_, _ = io.WriteString(w, "ok")
-	}, setup{})
+	}, o)
 	idle, busy := l.dial(t), l.dial(t)
 	idle.send(getX)
 	idle.answer()
@@ -159,8 +168,8 @@ func TestShutdownOfTheLoop(t *testing.T) {
 	default:
 	}
 	close(end)
-	if _, body := busy.answer(); body != "ok" {
-		t.Errorf("the request under way got %q", body)
+	if res, body := busy.answer(); body != "ok" || !res.Close {
+		t.Errorf("the request under way got %q, and that the connection ends: %v", body, res.Close)
 	}
 	if !busy.ended() {
 		t.Error("the connection goes on after its request")
