@@ -18,7 +18,7 @@ func (s *Server) accept(l net.Listener) error {
 	const most = time.Second
 	var pause time.Duration
 	for {
-		if !s.slots.take(s.MaxConnections, s.loop.endOneIdle) {
+		if !s.slots.take(s.MaxConnections, s.endOneIdle) {
 			return http.ErrServerClosed
 		}
 		c, err := l.Accept()
@@ -40,6 +40,9 @@ func (s *Server) accept(l net.Listener) error {
 		}
 	}
 }
+
+// endOneIdle ends an idle connection, of the loop or of net/http, if there is one.
+func (s *Server) endOneIdle() bool { return s.loop.endOneIdle() || s.idle.endOne() }
 
 // begin gives a connection to who serves it. It does not wait for the client.
 func (s *Server) begin(c net.Conn) {

@@ -360,6 +360,9 @@ func saturated(a, b int64) int64 {
 // read, well or not, and when a connection is no longer net/http's.
 func (s *Server) noteState(c net.Conn, state http.ConnState) {
 	g := gateOf(c)
+	if s.MaxConnections > 0 {
+		s.idle.note(c, state, g == nil || g.frames.Load())
+	}
 	switch {
 	case g == nil:
 		if state == http.StateClosed {

@@ -50,6 +50,7 @@ type Server struct {
 	cut      context.CancelFunc
 	handed   *handover
 	loop     *loop
+	idle     idleConns // of http; empty without MaxConnections
 	slots    slots
 
 	closing   atomic.Bool
@@ -63,6 +64,7 @@ func NewServer(h http.Handler, t config.Timeouts, l config.Limits, log *slog.Log
 	s := &Server{timeouts: t, limits: l, log: log, handed: newHandover(), listeners: make(map[net.Listener]bool)}
 	s.requests, s.cut = context.WithCancel(context.Background())
 	s.loop = newLoop(s)
+	s.idle = idleConns{scarce: s.slots.scarce.Load, all: make(map[net.Conn]idleConn)}
 	s.http = &http.Server{
 		Handler:           marked(h),
 		ReadHeaderTimeout: t.Header,

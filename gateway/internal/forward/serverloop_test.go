@@ -358,6 +358,42 @@ func TestMaxConnections(t *testing.T) {
 	}
 }
 
+// So does one that net/http has, of either version, and no answer is lost for it.
+func TestMaxConnectionsElsewhere(t *testing.T) {
+	t.Parallel()
+	const chunked = "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+	start := func(t *testing.T) *looping {
+		return newLooping(t, saying("ok"), setup{server: func(s *forward.Server) { s.MaxConnections = 1 }})
+	}
+	t.Run("handed over", func(t *testing.T) {
+		t.Parallel()
+		l := start(t)
+		for range 5 {
+			c := l.dial(t)
+			c.send(chunked)
+			if _, body := c.answer(); body != "ok" {
+				t.Fatalf("answer %q", body)
+			}
+		}
+	})
+	t.Run("HTTP/2", func(t *testing.T) {
+		t.Parallel()
+		l := start(t)
+		for range 3 {
+			transport := &http.Transport{Protocols: protocols(false, false, true)}
+			defer transport.CloseIdleConnections()
+			client := &http.Client{Transport: transport, Timeout: soon}
+			res, err := client.Get("http://" + l.address + "/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err := io.ReadAll(res.Body); string(body) != "ok" || err != nil {
+				t.Fatalf("%q, %v", body, err)
+			}
+		}
+	})
+}
+
 // Row 53: whoever never ends a head is left after the limit, on a kept connection
 // too, whoever has it.
 func TestHeadLimitOnKeptConnections(t *testing.T) {
