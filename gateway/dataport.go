@@ -28,9 +28,29 @@ func newDataPort(c *config.Config, e *engine, draining *service.Draining, log *s
 		s.Loop = e.gateway
 	}
 	if s.MaxConnections = c.MaxConnections; s.MaxConnections == 0 {
-		s.MaxConnections = descriptorLimit() / 2
+		s.MaxConnections = connectionsWithin(descriptorLimit())
 	}
 	return s
+}
+
+// Descriptors that are not for clients and their upstreams.
+const (
+	// ownDescriptors is how many are for all else: listeners, the log, the file of the
+	// last good state, connections to Consul, to specialroutes and of the admin port.
+	ownDescriptors = 64
+
+	// fewestConnections is how many clients there may be however few descriptors there
+	// are.
+	fewestConnections = 16
+)
+
+// connectionsWithin is how many connections of clients fit into a limit of descriptors,
+// each with one to an upstream; 0, which is without a limit, where that is 0.
+func connectionsWithin(descriptors int) int {
+	if descriptors == 0 {
+		return 0
+	}
+	return max((descriptors-ownDescriptors)/2, fewestConnections)
 }
 
 // dataTLS returns the settings of TLS on the data port, nil when it is plain.

@@ -139,3 +139,14 @@ func TestGC(t *testing.T) {
 		}
 	}
 }
+
+// With the default there is a descriptor left for each client's upstream, and some for
+// the process itself.
+func TestConnectionsWithinTheDescriptors(t *testing.T) {
+	t.Parallel()
+	for descriptors, want := range map[int]int{0: 0, 64: 16, 96: 16, 256: 96, 1024: 480, 1 << 20: 1<<19 - 32} {
+		if got := connectionsWithin(descriptors); got != want {
+			t.Errorf("%d descriptors: %d connections, want %d", descriptors, got, want)
+		}
+	}
+}

@@ -30,8 +30,8 @@ type Config struct {
 
 	// MaxConnections is how many connections of clients there are at most. Over it an
 	// idle one is closed for each new one; while none is idle, new ones wait in the
-	// system's queue. Default 0: half of the descriptors that the process may have; the
-	// other half is for upstreams.
+	// system's queue. Default 0: half of the descriptors that the process may have beside
+	// 64 for itself; the other half is for upstreams.
 	MaxConnections int `yaml:"maxConnections"`
 
 	// Loop says whether one goroutine a connection serves plain HTTP/1.1, which costs a

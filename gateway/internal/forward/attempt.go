@@ -45,6 +45,8 @@ func (c *call) next(at *attempt, err error) error {
 			c.proxy.h2.discard(at.h2.key, at.h2.conn)
 		}
 		return c.cause()
+	case errors.Is(err, errScarce):
+		return err
 	case errors.Is(err, errConnect):
 		return c.tries.nextTarget(err)
 	case at.h2 != nil:

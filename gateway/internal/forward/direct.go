@@ -219,6 +219,8 @@ func (c *carriage) connect() error {
 // none.
 func (c *carriage) next(err error) error {
 	switch {
+	case errors.Is(err, errScarce):
+		return err
 	case errors.Is(err, errConnect):
 		if c.overTotal(time.Now()) {
 			return errTotalTimeout

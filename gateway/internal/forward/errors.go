@@ -3,6 +3,7 @@ package forward
 import (
 	"errors"
 	"net/http"
+	"syscall"
 
 	"specialroutes.example/gateway/internal/filter"
 )
@@ -23,6 +24,7 @@ var (
 	errResponseTimeout = errors.New("no answer came in time")
 	errTotalTimeout    = errors.New("the request took longer than it may")
 	errConnect         = errors.New("no connection to an upstream")
+	errScarce          = errors.New("the process is out of descriptors")
 	errBadAnswer       = errors.New("the upstream gave no usable answer")
 	errInternal        = errors.New("unforeseen")
 )
@@ -51,6 +53,8 @@ var refusals = []struct {
 		Detail: "the request took longer than the time limit"}},
 	{errConnect, filter.Refusal{Status: http.StatusBadGateway, Code: "connect_failed",
 		Detail: "no upstream could be connected to"}},
+	{errScarce, filter.Refusal{Status: http.StatusServiceUnavailable, Code: "overloaded",
+		Detail: "the gateway has no room for a connection to an upstream"}},
 	{errBadAnswer, filter.Refusal{Status: http.StatusBadGateway, Code: "bad_answer",
 		Detail: "the upstream gave no usable answer"}},
 }
@@ -91,6 +95,14 @@ func cutCode(err error) string {
 // connectError is a connection that could not be made, so that nothing was sent.
 type connectError struct{ err error }
 
-func (e *connectError) Error() string        { return "connect: " + e.err.Error() }
-func (e *connectError) Unwrap() error        { return e.err }
-func (e *connectError) Is(target error) bool { return target == errConnect }
+func (e *connectError) Error() string { return "connect: " + e.err.Error() }
+func (e *connectError) Unwrap() error { return e.err }
+
+// Is tells a connect that failed from one that was not tried: without a descriptor
+// there is nothing to say of the upstream.
+func (e *connectError) Is(target error) bool {
+	if errors.Is(e.err, syscall.EMFILE) || errors.Is(e.err, syscall.ENFILE) {
+		return target == errScarce
+	}
+	return target == errConnect
+}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"specialroutes.example/gateway/internal/accesslog"
@@ -61,6 +62,8 @@ type Gateway struct {
 	options Options
 	carrier carrier
 	direct  *direct // the loop's
+
+	shortage atomic.Int64 // when the log last told of one, Unix ns; 0: never
 }
 
 // New returns a Gateway. Close it when it serves no longer.
@@ -148,12 +151,28 @@ func (g *Gateway) finish(ex *filter.Exchange, a *answer, err error) (refused boo
 	if a.gone.Load() || a.begun() {
 		return false
 	}
+	if errors.Is(err, errScarce) {
+		g.tellShortage(err)
+	}
 	refusal := refusalFor(err)
 	ex.Entry.Code = refusal.Code
 	ex.Answer = a.Header()
 	g.options.Chain.Answer(ex)
 	a.refuse(refusal, ex.Entry.CorrelationID)
 	return true
+}
+
+// shortageInterval is how often the log tells that there are no descriptors.
+const shortageInterval = 10 * time.Second
+
+// tellShortage has the log say, once in a while, that upstreams cannot be connected to
+// for want of descriptors.
+func (g *Gateway) tellShortage(err error) {
+	now, last := g.options.Now().UnixNano(), g.shortage.Load()
+	if last != 0 && now-last < int64(shortageInterval) || !g.shortage.CompareAndSwap(last, now) {
+		return
+	}
+	g.options.Log.Error("out of descriptors: requests are refused; raise the limit (ulimit -n) or lower maxConnections", "error", err)
 }
 
 // observe completes the entry and hands it on.
