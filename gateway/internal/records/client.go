@@ -125,6 +125,22 @@ func (c *client) ask(ctx context.Context, base string, inForce *Snapshot, wait t
 	return e, nil
 }
 
+// leave makes the last question, which says that the gateway ends. Of the answer only
+// its status counts.
+func (c *client) leave(ctx context.Context, base string, inForce *Snapshot) error {
+	req, err := c.request(ctx, base, inForce, 0)
+	if err != nil {
+		return err
+	}
+	req.URL.RawQuery += "&leaving=true"
+	res, err := c.http.Do(req)
+	if err != nil {
+		return explain(ctx, err)
+	}
+	defer res.Body.Close()
+	return checkHead(res)
+}
+
 func (c *client) request(ctx context.Context, base string, inForce *Snapshot, wait time.Duration) (*http.Request, error) {
 	query := url.Values{"gateway": {c.gatewayID}}
 	if c.version != "" {

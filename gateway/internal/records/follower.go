@@ -160,9 +160,32 @@ func (f *Follower) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		pause(ctx, f.round(ctx))
 	}
+	f.sayGoodbye()
 	saving.Wait()
 	f.saver.finish() // with what the last exchange brought
 	return nil
+}
+
+// goodbyeLimit bounds the last word to specialroutes: it is a courtesy, and the process is
+// to end.
+const goodbyeLimit = time.Second
+
+// sayGoodbye tells specialroutes that this gateway ends, so that no change waits for it.
+// The first one that hears it passes it on to the others. When none does, they find out
+// when it has not asked for a while.
+func (f *Follower) sayGoodbye() {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbyeLimit)
+	defer cancel()
+	var err error
+	for i := range f.o.URLs {
+		base := f.o.URLs[(f.url+i)%len(f.o.URLs)]
+		if err = f.client.leave(ctx, base, f.store.Load()); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		f.o.Log.Info("specialroutes cannot be told that this gateway ends", "error", err)
+	}
 }
 
 // InstancesChanged tells that what the InstanceKeeper saves has changed. It returns at

@@ -512,6 +512,42 @@ func TestReadyWithoutAnyRecordsAfterTheGrace(t *testing.T) {
 	}
 }
 
+func TestAStopIsToldToTheFirstThatHearsIt(t *testing.T) {
+	t.Parallel()
+	dead := recordstest.NewScript(t)
+	dead.Close()
+	s := recordstest.NewScript(t)
+	s.Then(recordstest.JSON(recordstest.Full("7.x")))
+	// It may begin with either; the one that is dead is left for the next.
+	f := follow(t, records.Options{URLs: []string{dead.URL, s.URL}})
+	s.Next(t)
+	s.Next(t) // waits; the stop ends it
+	s.Then(recordstest.JSON(recordstest.Changed("7.x", nil)), recordstest.JSON(recordstest.Changed("7.x", nil)))
+	s.Next(t)
+	f.stop()
+	for s.Asked() > 1 {
+		s.Next(t)
+	}
+	last := s.Next(t).URL.Query()
+	if last.Get("leaving") != "true" || last.Get("gateway") != "gw-test" || last.Get("after") != "7.x" || last.Has("wait") {
+		t.Errorf("the last question is %v, want a goodbye", last)
+	}
+}
+
+func TestAStopIsNotHeldUpByTheGoodbye(t *testing.T) {
+	t.Parallel()
+	s := recordstest.NewScript(t)
+	s.Then(recordstest.JSON(recordstest.Full("7.x")))
+	f := follow(t, records.Options{URLs: []string{s.URL}})
+	s.Next(t)
+	s.Next(t)
+	begin := time.Now()
+	f.stop() // nobody answers
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("the stop took %v", took)
+	}
+}
+
 func TestStopEndsAQuestionAtOnce(t *testing.T) {
 	t.Parallel()
 	server := recordstest.NewScript(t)

@@ -60,7 +60,11 @@ func (a *api) changes(c *gin.Context) error {
 		return err
 	}
 	ask := feed.Ask{After: f.after, Wait: f.wait, Known: func(known bool) {
-		if gateway.ID == "" {
+		switch {
+		case gateway.ID == "":
+			return
+		case f.leaving:
+			a.Gateways.Leave(c.Request.Context(), gateway.ID)
 			return
 		}
 		if known { // what is of another history will be replaced by the answer
@@ -131,8 +135,9 @@ func feedCursor(at store.Cursor) string {
 
 // follower is what a follower asks.
 type follower struct {
-	after store.Cursor
-	wait  time.Duration
+	after   store.Cursor
+	wait    time.Duration
+	leaving bool // it ends, and this is its last question
 }
 
 var (
@@ -156,6 +161,10 @@ func readFollower(c *gin.Context) (follower, error) {
 		if f.wait, ok = readWait(s); !ok {
 			return f, badParameter("wait", "want a time as 55s or 200ms, at most 60s")
 		}
+	}
+	f.leaving = c.Query("leaving") == "true" // any other value says nothing, as with an older version
+	if f.leaving {
+		f.wait = 0
 	}
 	return f, nil
 }

@@ -75,6 +75,7 @@ type gatewayEntry struct {
 	Seen     time.Time `json:"seen"`
 	Live     bool      `json:"live"`
 	Follows  bool      `json:"follows"`
+	Left     bool      `json:"left"`
 }
 
 func (a *api) listGateways(c *gin.Context) error {
@@ -89,7 +90,7 @@ func (a *api) listGateways(c *gin.Context) error {
 	for _, g := range known {
 		list.Gateways = append(list.Gateways, gatewayEntry{
 			ID: g.ID, Version: g.Version, Cursor: feedCursor(g.Cursor), Revision: g.Cursor.Revision,
-			SetAside: append([]string{}, g.SetAside...), Seen: g.Seen, Live: g.Age <= gateways.LiveFor, Follows: g.Follows,
+			SetAside: append([]string{}, g.SetAside...), Seen: g.Seen, Live: !g.Left && g.Age <= gateways.LiveFor, Follows: g.Follows, Left: g.Left,
 		})
 	}
 	return writeJSON(c, http.StatusOK, list)

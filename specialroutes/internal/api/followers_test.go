@@ -110,6 +110,39 @@ func TestApplied_NamesTheGatewayThatStoppedAfterAWhile(t *testing.T) {
 	}
 }
 
+func TestApplied_AGatewayThatLeftIsNotWaitedFor(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store.Store) {
+		srv := start(t, s)
+		ask := func(id, after, more string) string {
+			return srv.expect(http.StatusOK, "GET", "/v1/changes?gateway="+id+"&after="+after+more, "").after(t)
+		}
+		cursor := ask("gw-1", "", "")
+		ask("gw-1", cursor, "")
+		before := time.Now()
+		ask("gw-1", cursor, "&wait=20s&leaving=true")
+		ask("gw-2", cursor, "&leaving=true") // nobody knows it
+		w := decoded[written](t, srv.expect(http.StatusCreated, "PUT", routePath+"?wait=applied", split))
+		if took := time.Since(before); w.Applied == nil || w.Applied.Of != 0 || took > gateways.Patience/2 {
+			t.Errorf("applied = %+v after %v, want to wait for nobody", w.Applied, took)
+		}
+		show := func() gatewayEntry {
+			t.Helper()
+			list := decoded[gatewayList](t, srv.expect(http.StatusOK, "GET", "/v1/gateways", "")).Gateways
+			if len(list) != 1 {
+				t.Fatalf("the gateways = %+v, want one", list)
+			}
+			return list[0]
+		}
+		if g := show(); !g.Left || g.Live {
+			t.Errorf("the gateway = %+v, want left and not live", g)
+		}
+		ask("gw-1", cursor, "&leaving=false")
+		if g := show(); g.Left || !g.Live {
+			t.Errorf("after it came back the gateway = %+v", g)
+		}
+	})
+}
+
 func TestApplied_AStopIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	srv := start(t, openSQLite(t))

@@ -16,6 +16,7 @@ type gatewaysAnswer struct {
 		SetAside []string  `json:"setAside"`
 		Seen     time.Time `json:"seen"`
 		Live     bool      `json:"live"`
+		Left     bool      `json:"left"`
 	} `json:"gateways"`
 }
 
@@ -37,7 +38,8 @@ func (p *Program) gatewaysCommand() *cobra.Command {
 		return p.printGateways(a)
 	})
 	cmd.Long = `Show which gateways were heard of within a week, and how far each has got. Those that are
-live have asked within the last 2 minutes; --wait waits for them.`
+live have asked within the last 2 minutes; --wait waits for them. Those that left have
+said that they end.`
 	conn.bind(cmd.Flags(), p.Environ)
 	cmd.Flags().Var(&form, "output", "table for people, json for programs")
 	return cmd
@@ -51,7 +53,10 @@ func (p *Program) printGateways(a *answer) error {
 	rows := [][]string{{"GATEWAY", "STATE", "IN FORCE", "SET ASIDE", "SEEN", "VERSION"}}
 	for _, g := range all.Gateways {
 		state, inForce := "away", g.Cursor
-		if g.Live {
+		switch {
+		case g.Left:
+			state = "left"
+		case g.Live:
 			state = "live"
 		}
 		if inForce == "" {

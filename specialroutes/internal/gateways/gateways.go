@@ -79,6 +79,17 @@ func (t *Tracker) Tell(ctx context.Context, from netip.Addr, g store.Gateway) {
 	}
 }
 
+// Leave keeps that a gateway has said that it ends: it is waited for no longer. That it
+// cannot be kept is logged and no error: it is then waited for as one that was killed.
+func (t *Tracker) Leave(ctx context.Context, id string) {
+	t.forget(id) // what it says next is news
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	if err := t.store.LeaveGateway(ctx, id); err != nil {
+		t.log.Warn("that a gateway ends cannot be kept", "gateway", id, "error", err)
+	}
+}
+
 // peerOf returns what addresses of one sender have in common.
 func peerOf(a netip.Addr) netip.Prefix {
 	const network = 64 // bits, of IPv6
@@ -151,7 +162,7 @@ type Progress struct {
 	SetAside []string `json:"setAside"` // those past it that cannot use it
 }
 
-// Await waits until every gateway that runs and follows is at or past a change, but no
+// Await waits until every gateway that runs and follows, and has not left, is at or past a change, but no
 // longer than Patience, until stop is closed, or ctx ends. changed is what was changed, as
 // store.Gateway has it in SetAside. It returns how far the change has got then; the error
 // is one of the table.
@@ -184,7 +195,7 @@ func (t *Tracker) Await(ctx context.Context, changed string, change store.Cursor
 func progress(live []store.Gateway, changed string, change store.Cursor) Progress {
 	p := Progress{Behind: []string{}, SetAside: []string{}}
 	for _, g := range live {
-		if !g.Follows && g.KnownFor > Newcomer {
+		if g.Left || !g.Follows && g.KnownFor > Newcomer {
 			continue
 		}
 		p.Of++

@@ -49,6 +49,16 @@ func (t *table) SeeGateway(_ context.Context, g store.Gateway) error {
 	return t.err
 }
 
+func (t *table) LeaveGateway(_ context.Context, id string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g, ok := t.rows[id]; ok && t.err == nil {
+		g.Left = true
+		t.rows[id] = g
+	}
+	return t.err
+}
+
 func (t *table) ListGateways(_ context.Context, within time.Duration) ([]store.Gateway, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,6 +120,23 @@ func TestAwaitReturnsWhenAllThatRunArePast(t *testing.T) {
 		if !reflect.DeepEqual(got, want) || took < 3*time.Second || took > 3200*time.Millisecond {
 			t.Errorf("Await = %+v after %v, want %+v after 3s", got, took, want)
 		}
+	})
+}
+
+func TestAwaitDoesNotWaitForThoseThatLeft(t *testing.T) {
+	inBubble(t, func(t *testing.T, tab *table, tr *gateways.Tracker) {
+		tr.Tell(t.Context(), peer, at("gw-1", 10))
+		tr.Tell(t.Context(), peer, at("gw-2", 9))
+		tr.Leave(t.Context(), "gw-2")
+		if got, took := await(t, tr, nil); got.Of != 1 || got.Now != 1 || took != 0 {
+			t.Errorf("Await = %+v after %v, want gw-1 alone at once", got, took)
+		}
+		tr.Tell(t.Context(), peer, at("gw-2", 9)) // the same as before, and yet news
+		if got, took := await(t, tr, nil); got.Of != 2 || !slices.Equal(got.Behind, []string{"gw-2"}) || took != gateways.Patience {
+			t.Errorf("after it came back Await = %+v after %v, want gw-2 behind", got, took)
+		}
+		tab.err = errors.New("the table is away")
+		tr.Leave(t.Context(), "gw-1") // logged
 	})
 }
 

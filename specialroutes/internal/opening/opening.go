@@ -194,6 +194,15 @@ func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
 	return o.SeeGateway(ctx, g)
 }
 
+// LeaveGateway is store.Store's.
+func (s *Store) LeaveGateway(ctx context.Context, id string) error {
+	o, err := s.get()
+	if err != nil {
+		return err
+	}
+	return o.LeaveGateway(ctx, id)
+}
+
 // ListGateways is store.Store's.
 func (s *Store) ListGateways(ctx context.Context, within time.Duration) ([]store.Gateway, error) {
 	o, err := s.get()

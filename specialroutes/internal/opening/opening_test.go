@@ -55,6 +55,7 @@ func TestStoreIsAwayUntilItIsOpen(t *testing.T) {
 			"Changes":      func() error { _, err := s.Changes(t.Context(), store.Cursor{}); return err },
 			"History":      func() error { _, err := s.History(t.Context(), "a", 0, 1); return err },
 			"Prune":        func() error { _, err := s.Prune(t.Context(), store.Prune{}); return err },
+			"LeaveGateway": func() error { return s.LeaveGateway(t.Context(), "gw") },
 			"SeeGateway":   func() error { return s.SeeGateway(t.Context(), store.Gateway{}) },
 			"ListGateways": func() error { _, err := s.ListGateways(t.Context(), 0); return err },
 			"Ping":         func() error { return s.Ping(t.Context()) },

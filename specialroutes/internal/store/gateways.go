@@ -29,6 +29,9 @@ type Gateway struct {
 
 	// KnownFor is how long ago it was heard of first.
 	KnownFor time.Duration
+
+	// Left says that it has said that it ends, and was not heard of since.
+	Left bool
 }
 
 // Gateways keeps what gateways tell, for all processes on a database to see. It is
@@ -36,10 +39,14 @@ type Gateway struct {
 // gateways do not tell again within a minute.
 type Gateways interface {
 	// SeeGateway keeps what a gateway tells, in the place of what it told before. Seen,
-	// Age, Follows and KnownFor are the store's to set. Gateways not heard of for
+	// Age, Follows, KnownFor and Left are the store's to set. Gateways not heard of for
 	// GatewayAge are forgotten, and those beyond MaxGateways: first those that do not
 	// follow, then those that were not heard of for longest.
 	SeeGateway(ctx context.Context, g Gateway) error
+
+	// LeaveGateway keeps that a gateway has said that it ends, until it is seen again. One
+	// that was never seen is none.
+	LeaveGateway(ctx context.Context, id string) error
 
 	// ListGateways returns the gateways that were heard of within a time, by their ID.
 	ListGateways(ctx context.Context, within time.Duration) ([]Gateway, error)

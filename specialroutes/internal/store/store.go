@@ -132,7 +132,7 @@ const Tables = `
 		(SELECT count(*) FROM (SELECT after FROM history LIMIT 0) AS b),
 		(SELECT count(*) FROM (SELECT ends FROM instance_labels LIMIT 0) AS c),
 		(SELECT count(*) FROM (SELECT after FROM instance_labels_history LIMIT 0) AS d),
-		(SELECT count(*) FROM (SELECT follows FROM gateways LIMIT 0) AS e)
+		(SELECT count(*) FROM (SELECT follows, left_at FROM gateways LIMIT 0) AS e)
 	FROM counter`
 
 // Store keeps route records. Implementations are safe for concurrent use. Every

@@ -23,7 +23,7 @@ func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
 			INSERT INTO gateways (id, version, revision, nonce, set_aside, seen_at, follows, since)
 			VALUES ($1, $2, $3, $4, $5::text::jsonb, now(), $6, now())
 			ON CONFLICT (id) DO UPDATE SET version = EXCLUDED.version, revision = EXCLUDED.revision,
-				nonce = EXCLUDED.nonce, set_aside = EXCLUDED.set_aside, seen_at = EXCLUDED.seen_at,
+				nonce = EXCLUDED.nonce, set_aside = EXCLUDED.set_aside, seen_at = EXCLUDED.seen_at, left_at = NULL,
 				follows = COALESCE(gateways.follows, true) OR EXCLUDED.follows
 			WHERE gateways.seen_at <= EXCLUDED.seen_at`,
 			g.ID, g.Version, g.Cursor.Revision, g.Cursor.Nonce, setAside, !g.Cursor.IsZero())
@@ -38,13 +38,25 @@ func (s *Store) SeeGateway(ctx context.Context, g store.Gateway) error {
 	})
 }
 
+// LeaveGateway implements store.Gateways.
+func (s *Store) LeaveGateway(ctx context.Context, id string) error {
+	if err := store.CheckText(id); err != nil {
+		return err
+	}
+	return s.with(ctx, "see a gateway leave", s.limits.Read, func(ctx context.Context, c *pgxpool.Conn) error {
+		_, err := c.Exec(ctx, `UPDATE gateways SET left_at = now() WHERE id = $1`, id)
+		return err
+	})
+}
+
 // ListGateways implements store.Gateways.
 func (s *Store) ListGateways(ctx context.Context, within time.Duration) (list []store.Gateway, err error) {
 	err = s.with(ctx, "list gateways", s.limits.Bulk, func(ctx context.Context, c *pgxpool.Conn) error {
 		list, err = collect(scanGateway)(c.Query(ctx, `
 			SELECT id, version, revision, nonce, set_aside::text, seen_at,
 				(extract(epoch FROM now() - seen_at) * 1000000)::bigint, COALESCE(follows, true),
-				(extract(epoch FROM now() - COALESCE(since, 'epoch')) * 1000000)::bigint
+				(extract(epoch FROM now() - COALESCE(since, 'epoch')) * 1000000)::bigint,
+				COALESCE(left_at >= seen_at, false)
 			FROM gateways WHERE seen_at >= now() - $1::bigint * interval '1 microsecond' ORDER BY id`,
 			within.Microseconds()))
 		return err
@@ -56,7 +68,7 @@ func scanGateway(row pgx.Row) (store.Gateway, error) {
 	var g store.Gateway
 	var setAside string
 	var age, known int64
-	err := row.Scan(&g.ID, &g.Version, &g.Cursor.Revision, &g.Cursor.Nonce, &setAside, &g.Seen, &age, &g.Follows, &known)
+	err := row.Scan(&g.ID, &g.Version, &g.Cursor.Revision, &g.Cursor.Nonce, &setAside, &g.Seen, &age, &g.Follows, &known, &g.Left)
 	if err != nil {
 		return g, err
 	}

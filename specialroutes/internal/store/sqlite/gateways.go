@@ -32,7 +32,7 @@ func (s *Store) seeGateway(ctx context.Context, g store.Gateway, setAside string
 		INSERT INTO gateways (id, version, revision, nonce, set_aside, seen_at, follows, since)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?6)
 		ON CONFLICT (id) DO UPDATE SET version = excluded.version, revision = excluded.revision,
-			nonce = excluded.nonce, set_aside = excluded.set_aside, seen_at = excluded.seen_at,
+			nonce = excluded.nonce, set_aside = excluded.set_aside, seen_at = excluded.seen_at, left_at = NULL,
 			follows = COALESCE(gateways.follows, true) OR excluded.follows`,
 		g.ID, g.Version, g.Cursor.Revision, g.Cursor.Nonce, setAside, now.Format(timeLayout), !g.Cursor.IsZero())
 	if err != nil {
@@ -48,13 +48,26 @@ func (s *Store) seeGateway(ctx context.Context, g store.Gateway, setAside string
 	return tx.Commit()
 }
 
+// LeaveGateway implements store.Gateways.
+func (s *Store) LeaveGateway(ctx context.Context, id string) error {
+	if err := store.CheckText(id); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	_, err := s.writer.ExecContext(limited, `UPDATE gateways SET left_at = ? WHERE id = ?`,
+		s.sources.Now().UTC().Format(timeLayout), id)
+	return meaning(ctx, "see a gateway leave", err)
+}
+
 // ListGateways implements store.Gateways.
 func (s *Store) ListGateways(ctx context.Context, within time.Duration) ([]store.Gateway, error) {
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	now := s.sources.Now().UTC()
 	list, err := query(limited, s.reader, scanGateway(now), `
-		SELECT id, version, revision, nonce, set_aside, seen_at, COALESCE(follows, true), since FROM gateways
+		SELECT id, version, revision, nonce, set_aside, seen_at, COALESCE(follows, true), since,
+			COALESCE(left_at >= seen_at, false) FROM gateways
 		WHERE seen_at >= ? ORDER BY id`, now.Add(-within).Format(timeLayout))
 	return list, meaning(ctx, "list gateways", err)
 }
@@ -67,7 +80,7 @@ func scanGateway(now time.Time) func(*sql.Rows) (store.Gateway, error) {
 		var setAside []byte
 		var seen string
 		var since sql.NullString
-		err := rows.Scan(&g.ID, &g.Version, &g.Cursor.Revision, &g.Cursor.Nonce, &setAside, &seen, &g.Follows, &since)
+		err := rows.Scan(&g.ID, &g.Version, &g.Cursor.Revision, &g.Cursor.Nonce, &setAside, &seen, &g.Follows, &since, &g.Left)
 		if err != nil {
 			return g, err
 		}

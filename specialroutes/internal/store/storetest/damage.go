@@ -136,10 +136,12 @@ func missingTables(t *testing.T, db Database) {
 		wantError(t, s.Ping(t.Context()), store.ErrUnavailable)
 		db.Exec(t, `ALTER TABLE elsewhere RENAME TO `+table)
 	}
-	db.Exec(t, `ALTER TABLE gateways RENAME COLUMN follows TO elsewhere`)
-	wantError(t, s.Ping(t.Context()), store.ErrUnavailable)
-	wantError(t, s.SeeGateway(t.Context(), store.Gateway{ID: "gw-1"}), store.ErrUnavailable)
-	db.Exec(t, `ALTER TABLE gateways RENAME COLUMN elsewhere TO follows`)
+	for _, column := range []string{"follows", "left_at"} {
+		db.Exec(t, `ALTER TABLE gateways RENAME COLUMN `+column+` TO elsewhere`)
+		wantError(t, s.Ping(t.Context()), store.ErrUnavailable)
+		wantError(t, s.SeeGateway(t.Context(), store.Gateway{ID: "gw-1"}), store.ErrUnavailable)
+		db.Exec(t, `ALTER TABLE gateways RENAME COLUMN elsewhere TO `+column)
+	}
 	if err := s.Ping(t.Context()); err != nil {
 		t.Errorf("with all tables there Ping() = %v", err)
 	}

@@ -16,6 +16,7 @@ var gateways = map[string]func(t *testing.T, db Database){
 	"all processes see the same gateways":              gatewaysAreShared,
 	"not more gateways are kept than there may be":     gatewaysAreBounded,
 	"who has taken an answer in follows from then on":  gatewaysFollow,
+	"who has left has left until it is seen again":     gatewaysLeave,
 	"who only asks displaces nobody who follows":       followersAreKept,
 }
 
@@ -136,6 +137,35 @@ func gatewaysFollow(t *testing.T, db Database) {
 	if got, want := follows(), map[string]bool{"asks": false, "follows": true, "restored": true}; !reflect.DeepEqual(got, want) {
 		t.Errorf("Follows = %v, want %v", got, want)
 	}
+}
+
+func gatewaysLeave(t *testing.T, db Database) {
+	s := db.Open(t, store.Sources{})
+	left := func(want bool) {
+		t.Helper()
+		got := heard(t, s, time.Minute)
+		if len(got) != 1 || got[0].Left != want {
+			t.Errorf("ListGateways = %+v, want one that has left: %t", got, want)
+		}
+	}
+	leave := func(id string) {
+		t.Helper()
+		if err := s.LeaveGateway(t.Context(), id); err != nil {
+			t.Errorf("LeaveGateway(%s) = %v", id, err)
+		}
+	}
+	see(t, s, store.Gateway{ID: "gw"})
+	left(false)
+	leave("gw")
+	leave("nobody")
+	left(true)
+	see(t, s, store.Gateway{ID: "gw"})
+	left(false)
+	leave("gw")
+	// A version that does not know of it sees the gateway again.
+	db.Exec(t, `UPDATE gateways SET left_at = '2020-01-01T00:00:00.000000Z' WHERE id = 'gw'`)
+	left(false)
+	wantError(t, s.LeaveGateway(t.Context(), "a\x00b"), store.ErrInvalid)
 }
 
 func followersAreKept(t *testing.T, db Database) {

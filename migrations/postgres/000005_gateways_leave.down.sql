@@ -1,0 +1,1 @@
+ALTER TABLE gateways DROP COLUMN left_at;
