@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -317,6 +318,41 @@ func TestDirectKeepsTheIdleLimitOfLongAnswers(t *testing.T) {
 			t.Errorf("logged %d %q, want 200 client_idle", e.Status, e.Code)
 		}
 	})
+}
+
+// A client that reads on is not cut, though it takes longer than the limit to make room
+// for what a socket takes at once.
+func TestDirectKeepsClientsThatSlowDown(t *testing.T) {
+	t.Parallel()
+	const idle, size = 400 * time.Millisecond, 16 << 20
+	for name, head := range map[string]string{"length": "Content-Length: " + strconv.Itoa(size) + "\r\n\r\n", "to the end": "\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up := script(t, func(c net.Conn, r *bufio.Reader) {
+				if _, ok := takeRequest(r); ok {
+					_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n"+head)
+					_, _ = c.Write(random(size))
+				}
+			})
+			g := serveDirect(t, idleOf(idle), up.address())
+			c := g.dial(t)
+			_ = c.(*net.TCPConn).SetReadBuffer(16 << 10)
+			_, _ = io.WriteString(c, get)
+			if _, err := io.CopyN(io.Discard, c, 1<<20); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(8 * idle); time.Now().Before(end); time.Sleep(idle / 40) { // the pace of this client is what is tested
+				if _, err := io.CopyN(io.Discard, c, 4<<10); err != nil {
+					t.Fatal(err)
+				}
+			}
+			select {
+			case e := <-g.entries:
+				t.Errorf("ended after %d bytes: %q", e.BytesOut, e.Code)
+			default:
+			}
+		})
+	}
 }
 
 // Row 62: a client that leaves is noticed soon, also where bytes that it sent before

@@ -184,6 +184,7 @@ func (c *carriage) write(p []byte) error {
 	if !c.fresh {
 		now = time.Now()
 	}
+	held := c.backlog()
 	for c.fresh = false; ; now = time.Now() {
 		if err := cl.writeDue.reach(now, c.within(c.idle, now), cl.conn.SetWriteDeadline); err != nil {
 			return errClientGone
@@ -195,8 +196,27 @@ func (c *carriage) write(p []byte) error {
 			return nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return errClientGone
-		case n == 0 || !cl.plain: // TLS cannot go on after half a record
+		case !cl.plain: // TLS cannot go on after half a record
 			return c.overLimit(errClientIdle)
 		}
+		left := c.backlog()
+		if n == 0 && (left < 0 || left >= held) || c.overTotal(time.Now()) {
+			return c.overLimit(errClientIdle)
+		}
+		held = left
 	}
+}
+
+// backlog returns how many bytes lie in the client's socket, -1 where that is not
+// known. A full socket takes nothing until a good part of it is free, which a client
+// that reads slowly may need longer for than the limit. What is short fits.
+func (c *carriage) backlog() int {
+	n := -1
+	if c.rep.bytes < spliceLeast || !c.cl.plain {
+		return n
+	}
+	if raw, err := c.cl.tcp.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { n = unsent(fd) })
+	}
+	return n
 }

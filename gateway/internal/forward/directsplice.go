@@ -6,32 +6,46 @@ import (
 	"errors"
 	"io"
 	"os"
+	"syscall"
 	"time"
 )
 
 // spliceLeast is the length from which on the kernel moves a body by itself, and
-// spliceMost how much it moves in one go.
+// spliceMost how much it moves in one go. pieceLeast fits into the buffer of every
+// socket that takes anything.
 const (
 	spliceLeast = 64 << 10
 	spliceMost  = 256 << 10
+	pieceLeast  = 4 << 10
 )
 
+// slowAfter is how long a client may keep a piece waiting before it is one that is
+// slow.
+const slowAfter = 100 * time.Millisecond
+
 // splice has the kernel move n bytes of the body from socket to socket, a piece at a
-// time: what has come, so that it waits for nobody but the client. It returns how
-// many are left: those of a client that is slow, for whom the pieces are too coarse
-// to tell whether it still takes any bytes.
+// time: what has come, and what the client's socket has room for, so that nothing
+// waits in between. It returns how many are left: those of a client that is slow, for
+// whom a write of bytes can tell how many were taken.
 func (c *carriage) splice(n int64) (int64, error) {
+	client, err := c.cl.tcp.SyscallConn()
+	if err != nil {
+		return n, errClientGone
+	}
 	for n > 0 {
 		there, err := c.awaitReadable()
 		if err != nil {
 			return n, err
 		}
 		began := time.Now()
-		limit := c.within(c.idle, began)
-		if err := c.beginPiece(began, limit); err != nil {
+		if err := c.beginPiece(began); err != nil {
 			return n, err
 		}
-		moved, err := io.CopyN(c.cl.tcp, c.link.tcp, min(n, int64(there), spliceMost))
+		room := c.awaitRoom(client)
+		if room == 0 {
+			return n, nil
+		}
+		moved, err := io.CopyN(c.cl.tcp, c.link.tcp, min(n, int64(there), int64(room), spliceMost))
 		n -= moved
 		c.rep.bytes += moved
 		switch {
@@ -41,17 +55,38 @@ func (c *carriage) splice(n int64) (int64, error) {
 			return n, errClientGone
 		case err != nil:
 			return n, ended(err)
-		case limit > 0 && time.Since(began) > limit/8:
+		case time.Since(began) > slowAfter:
 			return n, nil
 		}
 	}
 	return 0, nil
 }
 
+// awaitRoom waits for room for a piece in the client's socket, and returns how much
+// there is: none for a client that is slow or has left, which a write finds out.
+func (c *carriage) awaitRoom(client syscall.RawConn) (room int) {
+	_ = client.Control(func(fd uintptr) { room = writeRoom(fd) })
+	if room > 0 {
+		return room
+	}
+	c.cl.writeDue.at = time.Now().Add(slowAfter)
+	if c.cl.conn.SetWriteDeadline(c.cl.writeDue.at) != nil {
+		return 0
+	}
+	_ = client.Write(func(fd uintptr) bool {
+		room = writeRoom(fd)
+		return room > 0
+	})
+	if c.beginPiece(time.Now()) != nil {
+		return 0
+	}
+	return room
+}
+
 // beginPiece sets the deadlines of a piece. The upstream's bytes are there, so its
 // deadline must only be late enough.
-func (c *carriage) beginPiece(now time.Time, limit time.Duration) error {
-	if err := c.cl.writeDue.reach(now, limit, c.cl.conn.SetWriteDeadline); err != nil {
+func (c *carriage) beginPiece(now time.Time) error {
+	if err := c.cl.writeDue.reach(now, c.within(c.idle, now), c.cl.conn.SetWriteDeadline); err != nil {
 		return errClientGone
 	}
 	c.link.readDue.at = time.Time{}

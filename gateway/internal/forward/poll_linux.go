@@ -32,6 +32,36 @@ func silent(fd uintptr) bool {
 	}
 }
 
+// unsent returns how many bytes of what was written to a socket the other side has
+// not acknowledged, -1 where that is not known.
+func unsent(fd uintptr) int {
+	n, err := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// writeRoom returns how many bytes can be written to a socket without waiting; 0 where
+// it is nearly full, and then the socket's becoming writable wakes who waits for it. A
+// buffer takes more than the bytes in it, so that half of what looks free is promised.
+func writeRoom(fd uintptr) int {
+	p := [1]unixPoll{{Fd: int32(fd), Events: unix.POLLOUT}}
+	for {
+		if _, err := unix.Poll(p[:], 0); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if p[0].Revents == 0 {
+		return 0
+	}
+	size, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF)
+	if err != nil {
+		return pieceLeast
+	}
+	return max((size-max(unsent(fd), 0))/2, pieceLeast)
+}
+
 // gone reports whether the other side has closed, also where bytes that it sent
 // before have not been read: a peek would show those alone.
 func gone(events int16) bool {
