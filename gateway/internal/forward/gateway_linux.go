@@ -156,8 +156,7 @@ func (g *Gateway) carryAside(c *client, ex *filter.Exchange, body []byte, rep *r
 		ctx, end = context.WithDeadlineCause(ctx, c.began.Add(total), errTotalTimeout)
 		defer end()
 	}
-	r := ex.Request.WithContext(ctx)
-	r.Header = r.Header.Clone() // the desk's is used again
+	r := ex.Request.Clone(ctx) // the memory of the desk's is used again
 	if body != nil {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
