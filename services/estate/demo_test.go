@@ -128,6 +128,26 @@ func killProgram(t *testing.T, file string) {
 	t.Fatalf("nobody runs %s", file)
 }
 
+// TestDemoEndsWithItsGateway: nobody is told that the others go on.
+func TestDemoEndsWithItsGateway(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("a process is found by /proc")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "demo")
+	build := exec.Command("go", "build", "-o", program, "specialroutes.example/services/cmd/estate")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	d := startDemo(t, program, dir)
+	d.await(t, `(?m)(^OLD 0   NEW 0$)`, 5*time.Minute)
+	killProgram(t, filepath.Join(dir, "bin", "gateway"))
+	if code := d.exitCode(t); code != 1 || !strings.Contains(d.text(), "gateway is gone, and the demo ends with it") || strings.Contains(d.text(), "go on") {
+		t.Errorf("exit code = %d without the gateway, want 1, told why:\n%s", code, d.text())
+	}
+}
+
 // TestDemo runs the demo as a process twice: it counts calls and stops, finds its
 // record again, and stops at once at the second signal.
 func TestDemo(t *testing.T) {
@@ -148,7 +168,7 @@ func TestDemo(t *testing.T) {
 	}
 	d.await(t, `(?m)^OLD [1-9]\d*   NEW ([1-9]\d*)$`, time.Minute)
 	second := exec.Command(program, "-dir", dir, "-free-ports")
-	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "another estate runs") || strings.Contains(string(out), "estate: estate:") {
+	if out, err := second.CombinedOutput(); err == nil || !strings.Contains(string(out), "another estate runs") || !strings.Contains(string(out), ": bin/estate -free-ports -dir ") || strings.Contains(string(out), "estate: estate:") {
 		t.Errorf("a second demo in the directory = %v: %s", err, out)
 	}
 	d.interrupt(t)

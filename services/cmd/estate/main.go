@@ -56,11 +56,11 @@ func run(ctx context.Context, args, _ []string, stderr io.Writer, force <-chan o
 // demo is the whole of it, from the look at the ports to the stop.
 func demo(ctx context.Context, s settings, out io.Writer, force <-chan os.Signal) error {
 	if err := estate.CheckDir(s.dir); err != nil {
-		return fmt.Errorf("%w\nnothing was started; stop the other one, or take another directory with -dir", err)
+		return notStarted(err, "stop the other one, or take another directory: bin/estate -free-ports -dir .demo2")
 	}
 	if !s.freePorts {
 		if err := estate.CheckPorts(); err != nil {
-			return fmt.Errorf("%w\nnothing was started; stop what uses it, or take other ports with -free-ports", err)
+			return notStarted(err, "stop what uses it, or take other ports: bin/estate -free-ports")
 		}
 	}
 	fmt.Fprintln(out, "Building the programs …")
@@ -79,6 +79,12 @@ func demo(ctx context.Context, s settings, out io.Writer, force <-chan os.Signal
 	return errors.Join(stopped(ctx, err), stop(ctx, e, force))
 }
 
+// notStarted adds what to do. The commands in it work as they stand after `make demo`, to
+// which no flag can be given.
+func notStarted(err error, advice string) error {
+	return fmt.Errorf("%w\nnothing was started; %s", err, advice)
+}
+
 // stopped drops the errors that only say that the user has stopped us.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -88,8 +94,8 @@ func stopped(ctx context.Context, err error) error {
 }
 
 // watch writes the record, tells what to try, and counts until ctx ends or the
-// gateway does. Without any other process there is something to see: it is told of,
-// and the others go on.
+// gateway does: without it there is nothing to see. Of any other process that is gone
+// count tells, and the others go on.
 func watch(ctx context.Context, e *estate.Estate, out io.Writer) error {
 	if err := ensureRecord(ctx, e.SpecialRoutesURL(), local(e.NewURL()), out); err != nil {
 		return err
@@ -104,10 +110,11 @@ func watch(ctx context.Context, e *estate.Estate, out io.Writer) error {
 		watching.Go(func() {
 			select {
 			case <-p.Exited():
-				gone <- p
 				if p.Name() == estate.Gateway {
-					cancel(fmt.Errorf("%s is gone, see %s", p.Name(), p.LogPath()))
+					cancel(fmt.Errorf("%s is gone, and the demo ends with it; see %s", p.Name(), p.LogPath()))
+					return
 				}
+				gone <- p
 			case <-ctx.Done():
 			}
 		})
