@@ -187,21 +187,25 @@ func shutDownBusy(t *testing.T, o setup) {
 // net/http could serve, is answered.
 func TestShutdownAnswersToWhatCannotBeHandedOver(t *testing.T) {
 	t.Parallel()
-	began, end := make(chan struct{}), make(chan struct{})
+	end := make(chan struct{})
 	l := newLooping(t, func(w http.ResponseWriter, _ *http.Request) {
-		close(began)
+		_, _ = io.WriteString(w, "o")
+		_ = http.NewResponseController(w).Flush()
 		<-end
-		_, _ = io.WriteString(w, "ok")
+		_, _ = io.WriteString(w, "k")
 	}, setup{})
 	c := l.dial(t)
 	c.send(getX + "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-	<-began
+	first, err := http.ReadResponse(c.r, nil) // its head does not say that the connection ends
+	if err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan error, 1)
 	go func() { done <- l.Shutdown(context.WithoutCancel(t.Context())) }()
 	<-l.served // net/http's server too
 	close(end)
-	if _, body := c.answer(); body != "ok" {
-		t.Errorf("the request under way got %q", body)
+	if body, err := io.ReadAll(first.Body); string(body) != "ok" || err != nil || first.Close {
+		t.Errorf("the request under way got %q, %v", body, err)
 	}
 	if res, body := c.answer(); res.StatusCode != 503 || !res.Close || !strings.Contains(body, "shutting_down") {
 		t.Errorf("the request behind it got %d %q, Connection: close is %v", res.StatusCode, body, res.Close)
