@@ -181,7 +181,7 @@ func labelRows(changes routing.LabelChanges) [][]string {
 
 func (r *remote) setLabelsCommand() *cobra.Command {
 	w := new(writing)
-	var during time.Duration
+	var during span
 	var ends string
 	cmd := r.command("set INSTANCE NAME=VALUE|NAME-...", "Change labels of an instance, until a moment", 2, 1+manyLabels, func(cmd *cobra.Command, args []string) error {
 		path, err := labelsPath(args[0])
@@ -192,7 +192,7 @@ func (r *remote) setLabelsCommand() *cobra.Command {
 		if err != nil {
 			return usage(err)
 		}
-		end, err := r.end(during, ends)
+		end, err := r.end(time.Duration(during), ends)
 		if err != nil {
 			return usage(err)
 		}
@@ -201,7 +201,7 @@ func (r *remote) setLabelsCommand() *cobra.Command {
 	cmd.Long = `Change labels of an instance, until a moment. NAME=VALUE sets or replaces a label, NAME-
 hides it. All that was changed before is replaced.`
 	cmd.Example = "  specialroutes labels set organizationservice/org-1 zone=alice version- --for 8h --why \"alice's lane\" --wait"
-	cmd.Flags().DurationVar(&during, "for", 0, "how `long` it holds, as 8h; at most 720h, which is 30 days")
+	cmd.Flags().Var(&during, "for", "how `long` it holds, as 8h or 7d; at most 30d")
 	cmd.Flags().StringVar(&ends, "ends", "", "the `moment` it ends instead, as 2026-12-20T12:00:00Z")
 	w.bind(cmd)
 	return cmd

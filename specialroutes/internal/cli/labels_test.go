@@ -29,8 +29,8 @@ func TestLabelsLiveThroughTheCommands(t *testing.T) {
 	ends := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	s.run("labels", "set", org, "zone=bob=b", "--ends", ends, "--if-match", etag).expect(t, 0).says(t, "changed, revision 2")
 	s.run("labels", "set", org, "zone=eve", "--ends", ends, "--if-match", etag).expect(t, 5)
-	s.run("labels", "set", "licensingservice/a/b?%", "n=", "--for=1h").expect(t, 0)
-	s.run("labels", "list").expect(t, 0).says(t, "licensingservice/a/b?%     n=          ", org+"  zone=bob=b  "+ends)
+	s.run("labels", "set", "licensingservice/a/b?%", "n=x", "--for=7d").expect(t, 0)
+	s.run("labels", "list").expect(t, 0).says(t, "licensingservice/a/b?%     n=x         ", org+"  zone=bob=b  "+ends)
 	if list := s.run("labels", "list", "--service=organizationservice").expect(t, 0).says(t, org); strings.Contains(list.stdout, "licensing") {
 		t.Errorf("list of a service = %s", list.stdout)
 	}
@@ -66,13 +66,19 @@ func TestMistakesAboutLabelsAreNamed(t *testing.T) {
 		{2, "clear svc", "SERVICE/ID"},
 		{2, "history svc", "SERVICE/ID"},
 		{2, "set svc/1 zone=a", "--for or --ends"},
-		{2, "set svc/1 zone=a --for=-1h", "--for or --ends"},
+		{2, "set svc/1 zone=a --for=-1h", "want more than nothing"},
+		{2, "set svc/1 zone=a --for=0s", "want more than nothing"},
+		{2, "set svc/1 zone=a --for=0d", "want more than nothing"},
+		{2, "set svc/1 zone=a --for=1w", "want a time as 90m, 8h or 7d"},
+		{2, "set svc/1 zone=a --for=1.5d", "want a time as 90m, 8h or 7d"},
+		{2, "set svc/1 zone=a --for=9999999d", "want a time as 90m, 8h or 7d"},
 		{2, "set svc/1 zone=a --for=1h --ends=2026-12-20T12:00:00Z", "give one of them"},
 		{2, "set svc/1 zone --for=1h", "NAME- to hide it"},
 		{2, "set svc/1 =a --for=1h", "has no name"},
 		{2, "set svc/1 zone=a zone- --for=1h", "given before"},
 		{2, "set svc/1 --for=1h", "want: "},
 		{4, "set svc/1 zone=a --for=721h", "/ends: "},
+		{4, "set svc/1 zone=a --for=31d", "/ends: "},
 		{4, "set svc/1 zone=a --ends=tomorrow", "/ends: "},
 		{4, "set svc/1 " + strings.Repeat("x", 64) + "=a zone=" + strings.Repeat("v", 256) + " --for=1h", "/labels/zone: "},
 		{4, "set Svc/1 zone=a --for=1h", "service: "},

@@ -22,7 +22,7 @@ const stdLife = 2 * time.Hour
 func (p *Program) overrideCommand() *cobra.Command {
 	var (
 		want     override.Token
-		life     time.Duration
+		life     = span(stdLife)
 		keysFile string
 		form     = outputTable
 	)
@@ -34,7 +34,7 @@ func (p *Program) overrideCommand() *cobra.Command {
 				return err
 			}
 			now := p.Now()
-			want.Expires = now.Add(life).Truncate(time.Second)
+			want.Expires = now.Add(time.Duration(life)).Truncate(time.Second)
 			token, err := keys.Sign(want, now)
 			if err != nil {
 				return usage(err)
@@ -49,7 +49,7 @@ several services, go into one header with commas between them.`
 	f := cmd.Flags()
 	f.StringVar(&want.Service, "service", "", "`name` of the service")
 	f.StringVar(&want.Variant, "variant", "", "`name` of the variant in the service's record")
-	f.DurationVar(&life, "for", stdLife, "how `long` it holds, as 90m or 2h; at most 720h")
+	f.Var(&life, "for", "how `long` it holds, as 90m, 2h or 7d; at most 30d")
 	f.StringVar(&keysFile, "keys", "", "`file` of keys, which the gateways have too; the first one signs ["+keysVariable+"]")
 	f.Var(&form, "output", "table is the text alone, json has all about it")
 	return cmd

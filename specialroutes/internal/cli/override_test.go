@@ -55,8 +55,8 @@ func TestOverrideRefusesWhatGatewaysWould(t *testing.T) {
 	}{
 		{"no service", []string{"--variant=v", "--keys=" + file}, 2, "the service"},
 		{"a bad variant", append(good, "--variant=V"), 2, "the variant"},
-		{"no time", append(good, "--for=0s"), 2, "in the future"},
-		{"a time that is over", append(good, "--for=-1h"), 2, "in the future"},
+		{"no time", append(good, "--for=0s"), 2, "want more than nothing"},
+		{"a time that is over", append(good, "--for=-1h"), 2, "want more than nothing"},
 		{"more than 30 days", append(good, "--for=720h1s"), 2, "at most 30 days"},
 		{"a time that is none", append(good, "--for=tomorrow"), 2, "--for"},
 		{"an argument", append(good, "s"), 2, "want: specialroutes override"},
