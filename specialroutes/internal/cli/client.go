@@ -145,8 +145,8 @@ func checkAnswer(k call, res *http.Response, text []byte) (*answer, error) {
 	case res.StatusCode/100 == 2 && kind == "application/json":
 		return a, nil
 	default:
-		return nil, fmt.Errorf("%s %s: the answer is %s with %q: is this the port of specialroutes?",
-			k.method, k.path, res.Status, res.Header.Get("Content-Type"))
+		return nil, unavailable(fmt.Errorf("%s %s: the answer is %s with %q\n  %s",
+			k.method, k.path, res.Status, res.Header.Get("Content-Type"), notOurs))
 	}
 }
 

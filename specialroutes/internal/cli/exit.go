@@ -28,7 +28,7 @@ func ExitCodes() []string {
 		exitNotFound:    "there is no record of that service, or nothing is said about the labels of that instance",
 		exitRefused:     "refused: the record or the request is invalid, or the token does not allow it; asking again will not help",
 		exitConflict:    "what is stored is not in the state that was asked for: `--if-match`, `--if-none-match`, or it cannot be used",
-		exitUnavailable: "specialroutes or its database cannot be reached; asking again may help",
+		exitUnavailable: "specialroutes or its database cannot be reached, or something else answers in its place; asking again may help",
 		exitNotApplied:  "written, but with `--wait` not in force on every gateway",
 	}
 }

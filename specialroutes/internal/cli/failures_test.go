@@ -86,10 +86,13 @@ func TestAnswersOfOthersHaveTheirExitCodes(t *testing.T) {
 		code       int
 		want       string
 	}{
-		{"a page", 200, "text/html", "<html>", 1, "is this the port of specialroutes?"},
+		{"a page", 200, "text/html", "<html>", 6, "this is no answer of specialroutes"},
 		{"no JSON", 200, "application/json", "{", 1, "the answer"},
-		{"a redirect", 302, "text/html", "", 1, "302 Found"},
-		{"no such page", 404, "text/html", "<html>", 1, "404 Not Found"},
+		{"a redirect", 302, "text/html", "", 6, "302 Found"},
+		{"no such page", 404, "text/html", "<html>", 6, "404 Not Found"},
+		{"a gateway", 404, problem, `{"code":"no_route"}`, 6, "(no_route)\n  this is no answer of specialroutes"},
+		{"a page of a proxy", 403, "text/html", "<html>", 6, "this is no answer of specialroutes"},
+		{"a fault without a code", 500, "text/plain", "x", 6, "this is no answer of specialroutes"},
 		{"no such path", 404, problem, `{"code":"not_found"}`, 1, "(not_found)"},
 		{"no record", 404, problem, `{"code":"no_record","detail":"There is none."}`, 3, "(no_record)\n  There is none."},
 		{"bad request", 400, problem, `{"code":"bad_request","errors":[{"pointer":"limit","detail":"too \u001b[1m much"}]}`, 4, `"too \x1b[1m much"`},

@@ -18,6 +18,9 @@ type answerError struct {
 	problem      problemDocument // empty when the answer is none
 }
 
+// notOurs is said of an answer that specialroutes would not give.
+const notOurs = "this is no answer of specialroutes: is --server its port, 8910 by default, and not the gateway's or a proxy's?"
+
 // problemDocument is what the command line shows of a problem (RFC 9457).
 type problemDocument struct {
 	Code          string               `json:"code"`
@@ -39,9 +42,12 @@ func newAnswerError(k call, res *http.Response, body []byte) error {
 
 // exitCode returns the exit code of a status.
 func (e *answerError) exitCode() int {
+	if e.isOfAnother() {
+		return exitUnavailable
+	}
 	switch e.status {
 	case http.StatusNotFound:
-		if e.problem.Code == "" || e.problem.Code == "not_found" { // this is not specialroutes, or an older one
+		if e.problem.Code == "not_found" { // of an older specialroutes, or another path before it
 			return exitFailed
 		}
 		return exitNotFound
@@ -54,6 +60,16 @@ func (e *answerError) exitCode() int {
 		return exitRefused
 	}
 	return exitFailed
+}
+
+// isOfAnother says that something else than specialroutes answers: no problem that tells
+// what is wrong by a code, or one of a gateway, which has no such path.
+func (e *answerError) isOfAnother() bool {
+	switch e.problem.Code {
+	case "", "no_route":
+		return true
+	}
+	return false
 }
 
 // Error says what was asked, what the answer was, and each mistake on a line of its
@@ -74,6 +90,9 @@ func (e *answerError) Error() string {
 			pointer = "the document"
 		}
 		fmt.Fprintf(&b, "\n  %s: %s", printable(pointer), printable(m.Detail))
+	}
+	if e.isOfAnother() {
+		b.WriteString("\n  " + notOurs)
 	}
 	if p.Route != "" {
 		b.WriteString("\n  see " + printable(p.Route))
