@@ -21,6 +21,17 @@ const (
 // request is on its way when the server shuts down. net/http allows as much.
 const freshFor = 5 * time.Second
 
+// How long a connection has been silent before it gives way to another one. Its first
+// request is on its way with the connection; a handshake takes a few round trips.
+const (
+	silentFor    = 50 * time.Millisecond
+	handshakeFor = time.Second
+)
+
+// freshShare is the part of all connections, one in so many, that new ones may take
+// from those that wait for a further request. Beyond it they wait for silent ones.
+const freshShare = 8
+
 // tracked is a connection that the loop has. Its methods are safe for concurrent
 // use.
 type tracked struct {
@@ -28,6 +39,7 @@ type tracked struct {
 	since  time.Time
 	state  atomic.Int32
 	ending atomic.Bool // it is to end rather than wait for a further request
+	gone   atomic.Bool // the loop has it no longer
 }
 
 // end ends a connection that waits for a request, now or when it comes to that.
@@ -44,9 +56,11 @@ type loop struct {
 	server *Server
 	dates  dates
 
-	mu     sync.Mutex
-	all    map[*tracked]struct{}
-	closed bool
+	mu      sync.Mutex
+	all     map[*tracked]struct{}
+	fresh   []*tracked // with MaxConnections: in their order, those that may be silent
+	looking bool       // somebody will look for a silent one again
+	closed  bool
 }
 
 func newLoop(s *Server) *loop { return &loop{server: s, all: make(map[*tracked]struct{})} }
@@ -57,6 +71,7 @@ func (l *loop) serve(c net.Conn) {
 	l.mu.Lock()
 	if !l.closed {
 		l.all[t] = struct{}{}
+		l.expect(t)
 	}
 	closed := l.closed
 	l.mu.Unlock()
@@ -105,13 +120,74 @@ func (l *loop) forget(t *tracked) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.all, t)
+	t.gone.Store(true)
 }
 
-// endOneIdle ends some connection that waits for a further request, and reports
-// whether there was one.
+// expect remembers a connection that is silent as yet, and forgets the first ones that
+// are not. The caller holds mu.
+func (l *loop) expect(t *tracked) {
+	if l.server.MaxConnections == 0 {
+		return
+	}
+	l.skipHeard()
+	l.fresh = append(l.fresh, t)
+}
+
+// skipHeard forgets the first ones that have said something, or have ended. The caller
+// holds mu.
+func (l *loop) skipHeard() {
+	for len(l.fresh) > 0 && !l.fresh[0].silent() {
+		l.fresh[0] = nil
+		l.fresh = l.fresh[1:]
+	}
+}
+
+func (t *tracked) silent() bool {
+	return t.state.Load() == connFresh && !t.gone.Load() && !t.ending.Load()
+}
+
+// endOneSilent ends the connection that has been silent for longest, and reports
+// whether there was one. Where its request may still be on its way, somebody will look
+// again; soon says that this is worth the wait. The caller holds mu.
+func (l *loop) endOneSilent(now time.Time) (ended, soon bool) {
+	l.skipHeard()
+	if len(l.fresh) == 0 {
+		return false, false
+	}
+	t, patience := l.fresh[0], silentFor
+	if _, secured := t.conn.(*tls.Conn); secured {
+		patience = handshakeFor
+	}
+	left := patience - now.Sub(t.since)
+	if left <= 0 {
+		t.end()
+		return true, false
+	}
+	if !l.looking {
+		l.looking = true
+		time.AfterFunc(left, l.lookAgain)
+	}
+	return false, len(l.fresh) > l.server.MaxConnections/freshShare
+}
+
+// lookAgain ends a connection if somebody still waits for that.
+func (l *loop) lookAgain() {
+	l.mu.Lock()
+	l.looking = false
+	l.mu.Unlock()
+	if l.server.slots.scarce.Load() {
+		l.server.endOneIdle()
+	}
+}
+
+// endOneIdle ends some connection that has been silent since it came, or else one that
+// waits for a further request, and reports whether there was one, or will be soon.
 func (l *loop) endOneIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if ended, soon := l.endOneSilent(time.Now()); ended || soon {
+		return true
+	}
 	for t := range l.all {
 		if t.state.Load() == connIdle && !t.ending.Load() {
 			t.end()

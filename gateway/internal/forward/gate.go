@@ -39,6 +39,7 @@ type gate struct {
 	refused []byte // as much as has come of the refused head
 	ended   bool   // no further byte of the client is passed on
 
+	heard    atomic.Bool // something has come
 	handled  atomic.Bool // the handler has the request; what is written is its answer
 	frames   atomic.Bool // HTTP/2: what is written is never an answer of HTTP/1
 	lingers  atomic.Bool // a refusal was written, and the client may still be sending
@@ -58,6 +59,7 @@ func (g tlsGate) ConnectionState() tls.ConnectionState { return g.Conn.(*tls.Con
 // with the head of a request, or are none.
 func (s *Server) newGate(c net.Conn, read []byte) net.Conn {
 	g := &gate{Conn: c, server: s, buffer: read}
+	g.heard.Store(len(read) > 0)
 	if _, ok := c.(*tls.Conn); ok {
 		return tlsGate{g}
 	}
@@ -291,6 +293,9 @@ func (g *gate) more() error {
 	n, err := g.Conn.Read(g.buffer[len(g.buffer):cap(g.buffer)])
 	g.buffer = g.buffer[:len(g.buffer)+n]
 	if n > 0 {
+		if !g.heard.Load() {
+			g.heard.Store(true)
+		}
 		return nil
 	}
 	return err

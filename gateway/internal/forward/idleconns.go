@@ -20,10 +20,12 @@ type idleConns struct {
 	all map[net.Conn]idleConn
 }
 
-// idleConn is a connection that has had a request, or of HTTP/2.
+// idleConn is a connection that waits for its first request, has had one, or is of
+// HTTP/2.
 type idleConn struct {
-	idle bool
-	from time.Time // when it may be closed
+	idle   bool
+	silent bool      // nothing is known to have come
+	from   time.Time // when it may be closed
 }
 
 // note follows a connection's state. While somebody waits, a connection that becomes
@@ -31,9 +33,12 @@ type idleConn struct {
 func (i *idleConns) note(c net.Conn, state http.ConnState, frames bool) {
 	i.mu.Lock()
 	old, known := i.all[c]
+	known = known && !old.silent
 	switch {
+	case state == http.StateNew && !heard(c):
+		i.all[c] = idleConn{idle: true, silent: true, from: time.Now().Add(silentFor)}
 	case state == http.StateIdle:
-		old.idle, old.from = true, time.Now()
+		old = idleConn{idle: true, from: time.Now()}
 		if frames && known {
 			old.from = old.from.Add(settledFor)
 		} else if frames {
@@ -70,23 +75,37 @@ func (i *idleConns) endOne() bool {
 	return false
 }
 
-// takeOne takes a connection that may be closed. Where there is none, it returns how
+// heard reports whether a connection has sent something, as far as can be known.
+func heard(c net.Conn) bool {
+	g := gateOf(c)
+	return g == nil || g.heard.Load()
+}
+
+// takeOne takes a connection that may be closed, a silent one rather than another. Where there is none, it returns how
 // long the next one takes, 0 being that none is idle.
 func (i *idleConns) takeOne(now time.Time) (c net.Conn, soonest time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for c, state := range i.all {
-		if !state.idle {
+	silent := false // there is a connection that will be
+	for one, state := range i.all {
+		if !state.idle || state.silent && heard(one) {
 			continue
 		}
 		left := state.from.Sub(now)
-		if left <= 0 {
-			delete(i.all, c)
-			return c, 0
-		}
-		if soonest == 0 || left < soonest {
+		switch {
+		case left <= 0 && state.silent:
+			delete(i.all, one)
+			return one, 0
+		case left <= 0:
+			c = one
+		case soonest == 0 || left < soonest:
 			soonest = left
 		}
+		silent = silent || state.silent
 	}
-	return nil, soonest
+	if silent {
+		return nil, soonest
+	}
+	delete(i.all, c)
+	return c, soonest
 }
