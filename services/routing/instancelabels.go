@@ -69,12 +69,13 @@ func (l *InstanceLabels) EndsAt() time.Time {
 func (l *InstanceLabels) Validate() ValidationError { return l.validate(time.Time{}) }
 
 // ValidateNew is Validate for a document that is to be stored at a moment: its end
-// must be after it, by at most MaxLabelsFor.
+// must be after it, by at most MaxLabelsFor, and its values must be ones that a header
+// can have, for a rule meets no others.
 func (l *InstanceLabels) ValidateNew(now time.Time) ValidationError { return l.validate(now) }
 
 func (l *InstanceLabels) validate(now time.Time) ValidationError {
 	var c checker
-	c.labelChanges("/labels", l.Labels)
+	c.labelChanges("/labels", l.Labels, !now.IsZero())
 	switch ends := l.EndsAt(); {
 	case l.Ends == nil:
 		c.add("/ends", "is missing: changes of labels end, after 30 days at most")
@@ -93,11 +94,13 @@ func (l *InstanceLabels) validate(now time.Time) ValidationError {
 // names, with pointers that begin with /labels.
 func (c LabelChanges) Validate() ValidationError {
 	var check checker
-	check.labelChanges("/labels", c)
+	check.labelChanges("/labels", c, false)
 	return check.errs
 }
 
-func (c *checker) labelChanges(pointer string, changes LabelChanges) {
+// labelChanges finds mistakes. New changes have values that a request can ask for as well;
+// those that are stored already stay usable.
+func (c *checker) labelChanges(pointer string, changes LabelChanges, isNew bool) {
 	switch {
 	case changes == nil:
 		c.add(pointer, "is missing")
@@ -112,7 +115,11 @@ func (c *checker) labelChanges(pointer string, changes LabelChanges) {
 			c.add(where, detail)
 		}
 		if value := changes[name]; value != nil {
-			if detail := labelValueFault(*value); detail != "" {
+			detail := labelValueFault(*value)
+			if detail == "" && isNew {
+				detail = newLabelFault(*value)
+			}
+			if detail != "" {
 				c.add(where, detail)
 			}
 		}
@@ -145,6 +152,15 @@ func labelValueFault(value string) string {
 		return "must have no control characters"
 	}
 	return ""
+}
+
+// newLabelFault says why no request could ask for a value: label rules compare it with a
+// header, byte by byte.
+func newLabelFault(value string) string {
+	if isBlank(value) {
+		return "is blank, and a blank label counts as absent: hide it with null"
+	}
+	return headerDetail(value, false)
 }
 
 // isPlainText says whether s is UTF-8 without control characters.

@@ -38,14 +38,16 @@ func TestInstanceLabels_AllMistakesAreNamedAtOnce(t *testing.T) {
 		document string
 		want     []string
 	}{
-		{`{"labels":{"zone":"alice","version":null,"blank":""},` + ends + `}`, nil},
+		{`{"labels":{"zone":"alice","version":null,"spaced":"a b"},` + ends + `}`, nil},
 		{many(64), nil},
 		{many(65), []string{"/labels"}},
 		{`{}`, []string{"/labels", "/ends"}},
 		{`{"labels":{},"ends":"tomorrow"}`, []string{"/labels", "/ends"}},
 		{`{"labels":{"":"a"," ":"a","a=b":"a","a/b=~":null,"tab\t":"a"},` + ends + `}`,
 			[]string{"/labels/", "/labels/ ", "/labels/a~1b=~0", "/labels/a=b", "/labels/tab\t"}},
-		{`{"labels":{"a":"x\u0000","b":"\u007f","c":"\u0085","ü":"é"},` + ends + `}`, []string{"/labels/a", "/labels/b", "/labels/c"}},
+		{`{"labels":{"a":"x\u0000","b":"\u007f","c":"\u0085","ü":"é"},` + ends + `}`, []string{"/labels/a", "/labels/b", "/labels/c", "/labels/ü"}},
+		{`{"labels":{"a":"","b":" ","c":" x","d":"x ","e":"\u200b","f":"\u202ex"},` + ends + `}`,
+			[]string{"/labels/a", "/labels/b", "/labels/c", "/labels/d", "/labels/e", "/labels/f"}},
 		{`{"labels":{"` + strings.Repeat("n", 63) + `":"` + strings.Repeat("v", 255) + `"},` + ends + `}`, nil},
 		{`{"labels":{"` + strings.Repeat("n", 64) + `":"a","v":"` + strings.Repeat("v", 256) + `"},` + ends + `}`,
 			[]string{"/labels/" + strings.Repeat("n", 64), "/labels/v"}},
@@ -79,6 +81,17 @@ func TestInstanceLabels_TheFormIsCheckedWithoutAClock(t *testing.T) {
 	}
 	if err := l.ValidateNew(labelsNow).Err(); err == nil {
 		t.Error("ValidateNew takes an end in the past")
+	}
+}
+
+func TestInstanceLabels_ValuesThatNoRequestHasStayUsableWhereTheyAreStored(t *testing.T) {
+	t.Parallel()
+	l := instanceLabels(t, `{"labels":{"a":"","b":" x","c":"é"},"ends":"2026-12-20T12:00:00Z"}`)
+	if err := l.Validate().Err(); err != nil {
+		t.Errorf("Validate = %v, want nothing", err)
+	}
+	if err := l.Labels.Validate().Err(); err != nil {
+		t.Errorf("Validate of the changes = %v, want nothing", err)
 	}
 }
 
