@@ -187,7 +187,7 @@ func (c *client) await(limit time.Duration) bool {
 	if !c.plain {
 		n, err := c.conn.Read(c.source.one[:])
 		if n == 0 {
-			return err == nil
+			return err == nil || c.ending.Load() && c.lastLook()
 		}
 		c.sit()
 		c.source.first = c.source.one[:]
@@ -208,7 +208,7 @@ func (c *client) await(limit time.Duration) bool {
 // its request was heard.
 func (c *client) lastLook() bool {
 	if !c.plain {
-		return false
+		return c.lastLookInside()
 	}
 	found := false
 	err := c.raw.Control(func(fd uintptr) { found = c.source.take(fd) })
@@ -219,6 +219,35 @@ func (c *client) lastLook() bool {
 		c.rise()
 		return false
 	}
+	return true
+}
+
+// more reports whether the client has sent something that is still on the socket.
+func (c *client) more() bool {
+	polled := make([]unixPoll, 1)
+	return c.raw.Control(func(fd uintptr) { pollNow(polled, fd) }) == nil && polled[0].Revents != 0
+}
+
+// lastRecord is how long the rest of a record of TLS may take that has begun to come
+// when its connection is to end.
+const lastRecord = 100 * time.Millisecond
+
+// lastLookInside is lastLook under TLS, where bytes may be in what was read before, or
+// in a record that has not come as a whole.
+func (c *client) lastLookInside() bool {
+	c.state.Store(connReading) // or the read would be woken once more
+	c.readDue.at = time.Unix(1, 0)
+	if c.more() {
+		c.readDue.at = time.Now().Add(lastRecord)
+	}
+	if c.conn.SetReadDeadline(c.readDue.at) != nil {
+		return false
+	}
+	if n, _ := c.read(c.source.one[:]); n == 0 {
+		return false
+	}
+	c.sit()
+	c.source.first = c.source.one[:]
 	return true
 }
 

@@ -195,7 +195,7 @@ func (c *client) serve(head []byte, h *requestHead) step {
 	switch {
 	case c.desk.reply.keep && !c.lastRequest:
 		return stepNext
-	case c.desk.reply.complete && (c.unread > 0 || c.in.Buffered() > 0):
+	case c.desk.reply.complete && (c.unread > 0 || c.in.Buffered() > 0 || !h.close && c.more()):
 		linger(c.conn)
 	}
 	return stepEnd

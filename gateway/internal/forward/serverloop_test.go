@@ -183,32 +183,96 @@ func shutDownBusy(t *testing.T, o setup) {
 	}
 }
 
-// A request behind one that was under way when the server shut down, which only
-// net/http could serve, is answered.
-func TestShutdownAnswersToWhatCannotBeHandedOver(t *testing.T) {
-	t.Parallel()
+// shutDownInAnswer sends a request, another behind its head, and shuts the server down
+// while the first one's answer comes, which says "ok". It returns what Shutdown does.
+func shutDownInAnswer(t *testing.T, secure bool, second string) (c *peer, shutdown <-chan error) {
+	t.Helper()
 	end := make(chan struct{})
-	l := newLooping(t, func(w http.ResponseWriter, _ *http.Request) {
+	pair, roots := certificate(t)
+	o := setup{listener: listen(t)}
+	if secure {
+		o.listener = tls.NewListener(o.listener, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}})
+	}
+	l := newLooping(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "o")
 		_ = http.NewResponseController(w).Flush()
 		<-end
 		_, _ = io.WriteString(w, "k")
-	}, setup{})
-	c := l.dial(t)
-	c.send(getX + "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-	first, err := http.ReadResponse(c.r, nil) // its head does not say that the connection ends
+	}, o)
+	c = l.dial(t)
+	if secure {
+		c = newPeer(t, tls.Client(c.Conn, &tls.Config{RootCAs: roots, ServerName: "example.com"}))
+	}
+	c.send(getX)
+	res, err := http.ReadResponse(c.r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.send(second)
 	done := make(chan error, 1)
 	go func() { done <- l.Shutdown(context.WithoutCancel(t.Context())) }()
 	<-l.served // net/http's server too
 	close(end)
-	if body, err := io.ReadAll(first.Body); string(body) != "ok" || err != nil || first.Close {
-		t.Errorf("the request under way got %q, %v", body, err)
+	if body, err := io.ReadAll(res.Body); string(body) != "ok" || err != nil {
+		t.Fatalf("the request under way got %q, %v", body, err)
 	}
+	return c, done
+}
+
+// A request that is on the socket when its connection is to end is answered, under TLS
+// too.
+func TestShutdownHearsWhatHasCome(t *testing.T) {
+	t.Parallel()
+	for _, secure := range []bool{false, true} {
+		c, done := shutDownInAnswer(t, secure, getX)
+		if res, body := c.answer(); body != "ok" || !res.Close {
+			t.Errorf("TLS %v: answer %q, Connection: close is %v", secure, body, res.Close)
+		}
+		if !c.ended() {
+			t.Errorf("TLS %v: the connection goes on", secure)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("Shutdown = %v", err)
+		}
+	}
+}
+
+// A request that comes while another one is under way, whose answer then says that the
+// connection ends, does not make that answer lost.
+func TestShutdownKeepsTheAnswerBeforeAnotherRequest(t *testing.T) {
+	t.Parallel()
+	began, end := make(chan struct{}), make(chan struct{})
+	l := newLooping(t, func(w http.ResponseWriter, _ *http.Request) {
+		close(began)
+		<-end
+		_, _ = io.WriteString(w, "ok")
+	}, setup{})
+	c := l.dial(t)
+	c.send(getX)
+	<-began
+	c.send(getX)
+	done := make(chan error, 1)
+	go func() { done <- l.Shutdown(context.WithoutCancel(t.Context())) }()
+	<-l.served
+	close(end)
+	if res, body := c.answer(); body != "ok" || !res.Close {
+		t.Errorf("answer %q, Connection: close is %v", body, res.Close)
+	}
+	if !c.ended() {
+		t.Error("the connection goes on")
+	}
+	_ = c.Close()
+	if err := <-done; err != nil {
+		t.Errorf("Shutdown = %v", err)
+	}
+}
+
+// One that only net/http's server could take, which has ended, is told.
+func TestShutdownAnswersToWhatCannotBeHandedOver(t *testing.T) {
+	t.Parallel()
+	c, done := shutDownInAnswer(t, false, "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 	if res, body := c.answer(); res.StatusCode != 503 || !res.Close || !strings.Contains(body, "shutting_down") {
-		t.Errorf("the request behind it got %d %q, Connection: close is %v", res.StatusCode, body, res.Close)
+		t.Errorf("answer %d %q, Connection: close is %v", res.StatusCode, body, res.Close)
 	}
 	if !c.ended() {
 		t.Error("the connection goes on")
