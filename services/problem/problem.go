@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"unicode/utf8"
 )
 
 // ContentType is the media type of a problem document (RFC 9457, section 3).
@@ -18,7 +19,8 @@ const typeBase = "https://specialroutes.example/problems/"
 
 // FieldError is one mistake in a request's document. Pointer is the JSON pointer
 // (RFC 6901) of the member at fault, "" for the document as a whole, or the name
-// of the header or parameter where the mistake is not in the body.
+// of the header or parameter where the mistake is not in the body. Of a Pointer 256 bytes
+// are written, of a Detail 1,024; what was cut ends with …
 type FieldError struct {
 	Pointer string `json:"pointer"`
 	Detail  string `json:"detail"`
@@ -57,9 +59,39 @@ func (p Problem) MarshalJSON() ([]byte, error) {
 		m["correlationId"] = p.CorrelationID
 	}
 	if len(p.Errors) > 0 {
-		m["errors"] = p.Errors
+		m["errors"] = cut(p.Errors)
 	}
 	return json.Marshal(m)
+}
+
+// The most of a mistake that is written, in bytes. Both may hold names of the request's
+// document, which need not come back whole.
+const (
+	maxPointer = 256
+	maxDetail  = 1024
+)
+
+// cut shortens what is longer than anybody reads. The list it is given stays as it is.
+func cut(mistakes []FieldError) []FieldError {
+	short := make([]FieldError, len(mistakes))
+	for i, m := range mistakes {
+		short[i] = FieldError{Pointer: shorten(m.Pointer, maxPointer), Detail: shorten(m.Detail, maxDetail)}
+	}
+	return short
+}
+
+// shorten returns at most so many bytes of s, whole characters, and a mark where it was
+// longer.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	const mark = "…"
+	end := most - len(mark)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
 }
 
 // Write answers with p. Headers that the caller has set on w stay; the content
