@@ -58,7 +58,8 @@ func (l *InstanceLabels) EndsAt() time.Time {
 		return time.Time{}
 	}
 	var t time.Time
-	if err := t.UnmarshalText([]byte(*l.Ends)); err != nil {
+	// T and Z may be in lower case (RFC 3339, section 5.6), which package time does not take.
+	if err := t.UnmarshalText([]byte(strings.ToUpper(*l.Ends))); err != nil {
 		return time.Time{}
 	}
 	return t.UTC()

@@ -55,6 +55,7 @@ func TestInstanceLabels_AllMistakesAreNamedAtOnce(t *testing.T) {
 		{`{"labels":{"a":"b"},"ends":"2026-12-01T12:00:00.000001Z"}`, nil},
 		{`{"labels":{"a":"b"},"ends":"2026-12-31T12:00:00Z"}`, nil},
 		{`{"labels":{"a":"b"},"ends":"2026-12-31T13:00:00+01:00"}`, nil},
+		{`{"labels":{"a":"b"},"ends":"2026-12-20t12:00:00z"}`, nil},
 		{`{"labels":{"a":"b"},"ends":"2026-12-31T12:00:01Z"}`, []string{"/ends"}},
 		{`{"labels":{"a":"b"},"ends":"2026-12-20"}`, []string{"/ends"}},
 		{`{"labels":{"a":"b"},"ends":"2026-12-20 12:00:00Z"}`, []string{"/ends"}},

@@ -85,6 +85,7 @@ type operation struct {
 
 func (a *api) operations() []operation {
 	ofWrites := []string{"why", "dryRun", "wait"}
+	ofFollowers := []string{"after", "wait", "gateway", "version", "setAside", "leaving"}
 	return []operation{
 		{method: "GET", path: "/v1/route/abtesting", scope: tokens.Read, parameters: []string{"limit", "after"}, handle: a.listBook},
 		{method: "GET", path: "/v1/route/abtesting/:serviceName", scope: tokens.Read, handle: a.getBook},
@@ -107,7 +108,7 @@ func (a *api) operations() []operation {
 		{method: "POST", path: "/v1/explain", scope: tokens.Read, handle: a.explain},
 		{method: "GET", path: "/v1/gateways", scope: tokens.Read, handle: a.listGateways},
 
-		{method: "GET", path: "/v1/changes", scope: tokens.Read, lenient: true, quiet: true, handle: a.changes},
+		{method: "GET", path: "/v1/changes", scope: tokens.Read, parameters: ofFollowers, lenient: true, quiet: true, handle: a.changes},
 
 		{method: "GET", path: "/healthz", lenient: true, quiet: true, handle: a.healthz},
 		{method: "GET", path: "/readyz", lenient: true, quiet: true, handle: a.readyz},

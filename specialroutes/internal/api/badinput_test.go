@@ -140,7 +140,11 @@ func badRequests() []badRequest {
 	for _, after := range []string{"%00", "%FF", "%0A", strings.Repeat("a", 256)} {
 		list = append(list, parameter("after "+after[:3], "GET", "/v1/route/abtesting?after="+after, "after"))
 	}
-	for _, query := range []string{"after=%0A", "after=" + strings.Repeat("1", 129), "after=a+b", "wait=55", "wait=-1s", "wait=61s", "wait=1m", "wait=", "wait=99999s", "gateway=", "gateway=a/b", "gateway=" + strings.Repeat("a", 65), "gateway=a%0A"} {
+	for _, query := range []string{"after=x", "after=%00", "after=a/b&after=a/c", "service=A", "limit=0", "x=1"} {
+		name, _, _ := strings.Cut(query, "=")
+		list = append(list, parameter("instances "+query, "GET", "/v1/instances?"+query, name))
+	}
+	for _, query := range []string{"after=%0A", "after=" + strings.Repeat("1", 129), "after=a+b", "after=1.a-2&after=1.a-2", "wait=1s&wait=2s", "gateway=a&gateway=b", "version=1&version=2", "setAside=a&setAside=b", "leaving=true&leaving=true", "wait=55", "wait=-1s", "wait=61s", "wait=1m", "wait=", "wait=99999s", "gateway=", "gateway=a/b", "gateway=" + strings.Repeat("a", 65), "gateway=a%0A"} {
 		name, _, _ := strings.Cut(query, "=")
 		list = append(list, parameter("changes "+query[:min(len(query), 20)], "GET", "/v1/changes?"+query, name))
 	}

@@ -67,11 +67,12 @@ func (a *api) listLabels(c *gin.Context) error {
 		return err
 	}
 	after := c.Query("after")
-	if len(after) > maxAfterInstance || !isText(after) {
-		return badParameter("after", "want the next of an earlier page")
-	}
 	var last store.Instance
-	last.Service, last.ID, _ = strings.Cut(after, "/")
+	var isName bool
+	last.Service, last.ID, isName = strings.Cut(after, "/")
+	if len(after) > maxAfterInstance || !isText(after) || after != "" && !isName {
+		return badParameter("after", "want the next of an earlier page, which is service/id")
+	}
 	stored, err := a.Store.ListLabels(c.Request.Context(), service, last, limit+1)
 	if err != nil {
 		return err
