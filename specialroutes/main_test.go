@@ -513,7 +513,12 @@ func TestServe_OneProcessForASQLiteFile(t *testing.T) {
 	t.Parallel()
 	database := "DATABASE_URL=sqlite://" + filepath.Join(t.TempDir(), "x.db")
 	start(t, []string{database}).ready()
-	err := run(t.Context(), []string{"--listen=127.0.0.1:0", "--drain-delay=0s"}, []string{database}, io.Discard, nil)
+	// It has never been ready, so nobody needs time to turn away from it.
+	begin := time.Now()
+	err := run(t.Context(), []string{"--listen=127.0.0.1:0", "--drain-delay=1m"}, []string{database}, io.Discard, nil)
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("a second process ended after %v", took)
+	}
 	if err == nil || errors.Is(err, service.ErrCut) || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("a second process = %v", err)
 	}

@@ -64,7 +64,7 @@ func (p *program) serve(ctx context.Context, c config.Config) (err error) {
 	server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 
 	o := service.Options{
-		Name: "specialroutes", Log: log, Draining: draining, Force: p.force,
+		Name: "specialroutes", Log: log, Draining: draining, Force: p.force, WasReady: store.WasOpened,
 		Drain:     service.DrainTimes{Delay: c.DrainDelay, Limit: c.DrainLimit},
 		Endpoints: []service.Endpoint{{Name: "REST", Address: c.Listen, Server: server, TLS: certificate}},
 		Background: []func(context.Context) error{

@@ -29,7 +29,9 @@ func (r *runner) drain() error {
 	hurry, stop := r.hurry()
 	defer stop()
 	r.leave(hurry)
-	wait(hurry, r.o.Drain.Delay)
+	if r.o.WasReady == nil || r.o.WasReady() {
+		wait(hurry, r.o.Drain.Delay)
+	}
 
 	limit, cancel := context.WithTimeout(context.WithoutCancel(r.requests), max(r.o.Drain.Limit, cutGrace))
 	defer cancel()

@@ -78,6 +78,10 @@ type Options struct {
 	Draining *Draining
 	Drain    DrainTimes
 
+	// WasReady says whether the process has ever been ready. One that was not is sent
+	// nothing by whoever balances, and stops without Drain.Delay. Nil is one that was.
+	WasReady func() bool
+
 	// Leave is called once, when the stop has begun and readiness was given up, and
 	// before Drain.Delay: a process that others find in a registry deregisters. Its
 	// context ends soon, or with Force; an error is logged. Nil is fine.

@@ -40,6 +40,9 @@ func New(log *slog.Logger, open func(context.Context) (store.Store, error)) *Sto
 // Opened returns a channel that is closed when the store is open.
 func (s *Store) Opened() <-chan struct{} { return s.isOpen }
 
+// WasOpened says whether the store is open, or was until Close.
+func (s *Store) WasOpened() bool { return s.opened.Load() != nil }
+
 // Run opens the store and returns nil. While the database is not available it tries
 // again; any other error is returned, because no waiting will mend it. It returns
 // nil too when ctx ends.
