@@ -315,3 +315,18 @@ func TestLabels_ThatAHandBrokeAreShownAndCanBeReplaced(t *testing.T) {
 		srv.expect(http.StatusOK, "GET", labelsPath, "")
 	})
 }
+
+// A PUT of what is stored already confirms it: it is a change like any other.
+func TestAPutThatChangesNothingIsAChangeOfRecordsAndOfLabels(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store.Store) {
+		srv := start(t, s)
+		for path, body := range map[string]string{routePath: full, labelsPath: labelsBody(`{"zone":"alice"}`)} {
+			first := srv.expect(http.StatusCreated, "PUT", path, body)
+			again := srv.expect(http.StatusOK, "PUT", path, body)
+			history := decoded[historyPage](t, srv.expect(http.StatusOK, "GET", path+"/history", ""))
+			if first.header.Get("ETag") == again.header.Get("ETag") || len(history.Entries) != 2 || history.Entries[0].Revision != history.Entries[1].Revision+1 {
+				t.Errorf("%s: ETags %s and %s, history %+v", path, first.header.Get("ETag"), again.header.Get("ETag"), history)
+			}
+		}
+	})
+}

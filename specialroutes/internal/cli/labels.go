@@ -196,7 +196,13 @@ func (r *remote) setLabelsCommand() *cobra.Command {
 		if err != nil {
 			return usage(err)
 		}
-		return r.change(cmd, w, http.MethodPut, path, routing.InstanceLabels{Labels: changes, Ends: &end})
+		if err := r.change(cmd, w, http.MethodPut, path, routing.InstanceLabels{Labels: changes, Ends: &end}); err != nil {
+			return err
+		}
+		if r.form == outputTable && !w.dryRun {
+			_, err = fmt.Fprintln(r.Stdout, whoKnows)
+		}
+		return err
 	})
 	cmd.Long = `Change labels of an instance, until a moment. NAME=VALUE sets or replaces a label, NAME-
 hides it. All that was changed before is replaced.`
@@ -206,6 +212,10 @@ hides it. All that was changed before is replaced.`
 	w.bind(cmd)
 	return cmd
 }
+
+// whoKnows is said after labels were set: specialroutes does not know which instances there
+// are, so that a mistyped one is not noticed here.
+const whoKnows = "whether there is such an instance, gateways know: GET /instances on their admin port has it, or lists it in changesWaiting"
 
 // manyLabels bounds the arguments; how many labels there may be is the server's word.
 const manyLabels = 1000

@@ -15,7 +15,7 @@ func TestLabelsLiveThroughTheCommands(t *testing.T) {
 	s.run("labels", "get", org).expect(t, 3).complains(t, "(no_labels)")
 	s.run("labels", "set", org, "zone=alice", "version-", "--for=8h", "--why=a lane", "--dry-run").expect(t, 0).says(t, "add     the document")
 	s.run("labels", "set", org, "zone=alice", "version-", "--for=8h", "--why=a lane", "--wait").expect(t, 0).
-		says(t, org+": created, revision 1, ETag \"1.", "no gateway has asked")
+		says(t, org+": created, revision 1, ETag \"1.", "no gateway has asked", "changesWaiting")
 	s.run("labels", "get", org).expect(t, 0).says(t, "instance  "+org, "version  hidden  -", "zone     set     alice")
 	etag := strings.TrimSpace(s.run("labels", "get", org, "--etag").expect(t, 0).stdout)
 	var got struct {
