@@ -271,17 +271,22 @@ func (away) Load() *registry.Snapshot {
 }
 
 func (away) Status() registry.Status {
-	return registry.Status{Source: registry.Live, Since: time.Unix(940, 0), Errors: 7, LastError: "No cluster leader"}
+	return registry.Status{
+		Source: registry.Live, Since: time.Unix(940, 0), Errors: 7, LastError: "No cluster leader",
+		LastErrorAt: time.Unix(990, 0), FailingSince: time.Unix(945, 0),
+	}
 }
 
 func TestARegistryThatWasAwayIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.Registry = away{}
-	f.check(t, "/instances", 200, `{"source":"live","ageSeconds":60,"errors":7,"lastError":"No cluster leader","setAside":[],
+	f.check(t, "/instances", 200, `{"source":"live","ageSeconds":60,"errors":7,"lastError":"No cluster leader",
+		"lastErrorAt":"1970-01-01T00:16:30Z","failingSince":"1970-01-01T00:15:45Z","setAside":[],
 		"endpoints":[],"changesWaiting":[],"changesSetAside":[],
 		"services":{"a":[{"id":"a1","address":"127.0.0.1:1","circuit":"closed","active":0,"unconfirmed":true},
 		{"id":"a2","address":"127.0.0.1:2","circuit":"closed","active":0}]}}`)
 	close(f.opened)
-	f.check(t, "/readyz", 200, `{"status":"ready","records":"none","registry":"live","ageSeconds":{"records":null,"registry":60}}`)
+	f.check(t, "/readyz", 200, `{"status":"ready","records":"none","registry":"live","ageSeconds":{"records":null,"registry":60},
+		"failingSince":{"registry":"1970-01-01T00:15:45Z"}}`)
 }

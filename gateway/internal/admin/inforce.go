@@ -49,15 +49,19 @@ func showRoute(r config.Route) shownRoute {
 
 // shownRecords is the body of /records.
 type shownRecords struct {
-	Source     records.Source  `json:"source"`
-	AgeSeconds *float64        `json:"ageSeconds"` // null: there are none
-	Cursor     string          `json:"cursor"`
-	InForce    int             `json:"inForce"`
-	SetAside   int             `json:"setAside"`
-	URL        string          `json:"url,omitempty"`       // of the last exchange
-	Errors     int64           `json:"errors"`              // exchanges that failed since the start
-	LastError  string          `json:"lastError,omitempty"` // of the last of them
-	Records    []records.State `json:"records"`
+	Source     records.Source `json:"source"`
+	AgeSeconds *float64       `json:"ageSeconds"` // null: there are none
+	Cursor     string         `json:"cursor"`
+	InForce    int            `json:"inForce"`
+	SetAside   int            `json:"setAside"`
+	URL        string         `json:"url,omitempty"`       // of the last exchange
+	Errors     int64          `json:"errors"`              // exchanges that failed since the start
+	LastError  string         `json:"lastError,omitempty"` // of the last of them
+
+	LastErrorAt  *time.Time `json:"lastErrorAt,omitempty"`
+	FailingSince *time.Time `json:"failingSince,omitempty"` // absent: the last exchange did not fail
+
+	Records []records.State `json:"records"`
 }
 
 // records answers /records: what is in force, and what was set aside and why. With
@@ -68,6 +72,7 @@ func (o Options) records(w http.ResponseWriter, req *http.Request) {
 		Source: st.Source, Cursor: snapshot.Cursor(), InForce: snapshot.Len(), SetAside: snapshot.SetAside(),
 		URL: st.URL, Errors: st.Errors, LastError: st.LastError, Records: []records.State{},
 	}
+	shown.LastErrorAt, shown.FailingSince = stamp(st.LastErrorAt), stamp(st.FailingSince)
 	if st.Source != records.SourceNone {
 		shown.AgeSeconds = o.age(st.AsOf)
 	}

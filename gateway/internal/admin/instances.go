@@ -12,13 +12,16 @@ import (
 
 // shownInstances is the body of /instances.
 type shownInstances struct {
-	Source     registry.Source            `json:"source"`
-	AgeSeconds *float64                   `json:"ageSeconds"`          // null: there are none
-	Errors     int64                      `json:"errors,omitempty"`    // questions that failed since the start
-	LastError  string                     `json:"lastError,omitempty"` // of the last of them
-	Services   map[string][]shownInstance `json:"services"`
-	SetAside   []shownUnusable            `json:"setAside"`
-	Endpoints  []shownEndpoint            `json:"endpoints"`
+	Source     registry.Source `json:"source"`
+	AgeSeconds *float64        `json:"ageSeconds"`          // null: there are none
+	Errors     int64           `json:"errors,omitempty"`    // questions that failed since the start
+	LastError  string          `json:"lastError,omitempty"` // of the last of them
+
+	LastErrorAt  *time.Time                 `json:"lastErrorAt,omitempty"`
+	FailingSince *time.Time                 `json:"failingSince,omitempty"` // absent: the last questions did not fail
+	Services     map[string][]shownInstance `json:"services"`
+	SetAside     []shownUnusable            `json:"setAside"`
+	Endpoints    []shownEndpoint            `json:"endpoints"`
 
 	// ChangesWaiting are operators' changes of labels of instances that are not listed
 	// now, ChangesSetAside those that cannot be used.
@@ -98,6 +101,7 @@ func (o Options) instances(w http.ResponseWriter, req *http.Request) {
 		Source: st.Source, Errors: st.Errors, LastError: st.LastError, Services: make(map[string][]shownInstance),
 		SetAside: []shownUnusable{}, Endpoints: []shownEndpoint{}, ChangesWaiting: []shownChange{}, ChangesSetAside: []shownChange{},
 	}
+	shown.LastErrorAt, shown.FailingSince = stamp(st.LastErrorAt), stamp(st.FailingSince)
 	if st.Source != registry.None {
 		shown.AgeSeconds = o.age(st.Since)
 	}

@@ -16,6 +16,15 @@ type readiness struct {
 	Records    records.Source  `json:"records"`
 	Registry   registry.Source `json:"registry"`
 	AgeSeconds ages            `json:"ageSeconds"`
+
+	// FailingSince says since when no exchange has succeeded; absent where the last did.
+	FailingSince *failing `json:"failingSince,omitempty"`
+}
+
+// failing is since when exchanges fail; absent where the last one did not.
+type failing struct {
+	Records  *time.Time `json:"records,omitempty"`
+	Registry *time.Time `json:"registry,omitempty"`
 }
 
 // ages are in seconds, since the data were last known to be right; null where
@@ -54,7 +63,18 @@ func (o Options) readiness() readiness {
 	if reg.Source != registry.None {
 		r.AgeSeconds.Registry = o.age(reg.Since)
 	}
+	if f := (failing{stamp(rec.FailingSince), stamp(reg.FailingSince)}); f != (failing{}) {
+		r.FailingSince = &f
+	}
 	return r
+}
+
+// stamp is a moment as it is shown, nil for none.
+func stamp(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return new(at.UTC())
 }
 
 // age is the time since at in seconds. A zero time is always now.

@@ -319,11 +319,14 @@ func (f *Follower) nextDelay(e *envelope, before *Snapshot, news bool, wait, too
 // URLs have not been tried, the next one is tried at once.
 func (f *Follower) failed(base string, err error) time.Duration {
 	f.failures++
-	f.status.failed(base, err)
+	f.status.failed(base, err, f.o.Now())
 	f.url = (f.url + 1) % len(f.o.URLs)
 	if f.failures&(f.failures-1) == 0 { // the first, second, fourth, eighth …
-		f.o.Log.Warn("specialroutes cannot be followed; the last good records stay in force",
-			"url", base, "error", err, "failures", f.failures)
+		what := "specialroutes cannot be followed; the last good records stay in force"
+		if f.status.load().Source == SourceNone {
+			what = "specialroutes cannot be followed; there are no records yet"
+		}
+		f.o.Log.Warn(what, "url", base, "error", err, "failures", f.failures)
 	}
 	if f.failures < len(f.o.URLs) {
 		return f.o.Times.Pause

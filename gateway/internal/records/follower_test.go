@@ -327,9 +327,39 @@ func TestAFirstAnswerThatIsNotFullIsRefused(t *testing.T) {
 	)
 	f := follow(t, records.Options{URLs: []string{server.URL}})
 	f.reach(t, "4.a", "b@4")
+	if st := f.Status(); !st.FailingSince.IsZero() || st.LastErrorAt.IsZero() || st.AsOf.Before(st.LastErrorAt) {
+		t.Errorf("the end of the failures: got %+v", st)
+	}
 	if st := f.Status(); st.Errors != 1 || st.Recoveries != 1 || !strings.Contains(st.LastError, "not full") {
 		t.Errorf("Status: got %+v", st)
 	}
+}
+
+// The log does not tell of records where there have never been any, and the status tells
+// since when nothing has come.
+func TestWithoutSpecialroutesFromTheStart(t *testing.T) {
+	t.Parallel()
+	lines := make(chan string, 100)
+	f := follow(t, records.Options{
+		URLs: []string{"http://127.0.0.1:1"}, Log: slog.New(slog.NewTextHandler(lineWriter(lines), nil)),
+	})
+	if line := <-lines; !strings.Contains(line, "there are no records yet") || strings.Contains(line, "stay in force") {
+		t.Errorf("the log says %s", line)
+	}
+	if st := f.Status(); st.FailingSince.IsZero() || st.LastErrorAt.Before(st.FailingSince) {
+		t.Errorf("Status: got %+v", st)
+	}
+}
+
+// lineWriter sends what is written, as long as there is room.
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	select {
+	case w <- string(p):
+	default:
+	}
+	return len(p), nil
 }
 
 func TestUnknownMembersOfTheEnvelopeAreIgnored(t *testing.T) {

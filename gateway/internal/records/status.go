@@ -27,13 +27,15 @@ type Status struct {
 	Overlays         int // instances whose labels an operator has changed
 	OverlaysSetAside int // those of which the latest change cannot be used
 
-	URL         string // of the last exchange
-	LastError   string // of the last exchange that failed
-	Errors      int64  // exchanges that failed
-	Recoveries  int64  // exchanges that succeeded after one that failed
-	Changes     int64  // answers that were put in force
-	FullAnswers int64  // of these, those that replaced everything
-	FileErrors  int64  // readings and writings of the file that failed
+	URL          string // of the last exchange
+	LastError    string // of the last exchange that failed
+	LastErrorAt  time.Time
+	FailingSince time.Time // when exchanges began to fail; zero: the last one did not
+	Errors       int64     // exchanges that failed
+	Recoveries   int64     // exchanges that succeeded after one that failed
+	Changes      int64     // answers that were put in force
+	FullAnswers  int64     // of these, those that replaced everything
+	FileErrors   int64     // readings and writings of the file that failed
 }
 
 // Status returns how following goes.
@@ -78,13 +80,18 @@ func (b *statusBox) changed(full bool) {
 	})
 }
 
-func (b *statusBox) failed(url string, err error) {
-	b.update(func(st *Status) { st.Errors, st.URL, st.LastError = st.Errors+1, url, err.Error() })
+func (b *statusBox) failed(url string, err error, at time.Time) {
+	b.update(func(st *Status) {
+		st.Errors, st.URL, st.LastError, st.LastErrorAt = st.Errors+1, url, err.Error(), at
+		if st.FailingSince.IsZero() {
+			st.FailingSince = at
+		}
+	})
 }
 
 func (b *statusBox) succeeded(url string, again bool) {
 	b.update(func(st *Status) {
-		st.URL = url
+		st.URL, st.FailingSince = url, time.Time{}
 		if again {
 			st.Recoveries++
 		}

@@ -83,6 +83,11 @@ type Status struct {
 	Source Source
 	Since  time.Time // when the data were last known to be right; zero: always
 
-	Errors    int64  // questions to the registry that failed since the start
-	LastError string // of the last of them
+	Errors      int64     // questions to the registry that failed since the start
+	LastError   string    // of the last of them
+	LastErrorAt time.Time // zero: there was none
+
+	// FailingSince is when the questions began to fail about a service of which there
+	// has been no good answer since; zero: all is well.
+	FailingSince time.Time
 }

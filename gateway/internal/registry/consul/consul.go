@@ -103,6 +103,8 @@ type Registry struct {
 	unready   map[string]bool           // services of the table that had no good answer yet
 	errors    int64
 	lastError string
+
+	lastErrorAt time.Time
 }
 
 var _ registry.Registry = (*Registry)(nil)
@@ -173,8 +175,11 @@ func (r *Registry) Ready() <-chan struct{} { return r.ready }
 func (r *Registry) Status() registry.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := registry.Status{Source: registry.None, Errors: r.errors, LastError: r.lastError}
+	s := registry.Status{Source: registry.None, Errors: r.errors, LastError: r.lastError, LastErrorAt: r.lastErrorAt}
 	for _, p := range r.pools {
+		if !p.failing.IsZero() && (s.FailingSince.IsZero() || p.failing.Before(s.FailingSince)) {
+			s.FailingSince = p.failing
+		}
 		if p.asOf.IsZero() {
 			continue
 		}
@@ -274,5 +279,5 @@ func (r *Registry) failed(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.errors++
-	r.lastError = reason
+	r.lastError, r.lastErrorAt = reason, r.o.Now()
 }

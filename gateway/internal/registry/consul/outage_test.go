@@ -3,6 +3,7 @@ package consul_test
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -98,11 +99,41 @@ func TestAnErrorTakesNothing(t *testing.T) {
 			if text := r.Status().LastError; text == "" || len(text) > 400 {
 				t.Errorf("the error is %d bytes: %.100q", len(text), text)
 			}
+			if st := r.Status(); st.FailingSince.IsZero() || st.FailingSince.Before(st.Since) || st.LastErrorAt.Before(st.FailingSince) {
+				t.Errorf("while questions fail: %+v", st)
+			}
 			s.Instead(nil)
 			s.Set("a", consultest.Entry("3", "10.0.0.3", 80))
 			shows(t, r, "1?", "2?", "3")
+			if st := r.Status(); !st.FailingSince.IsZero() || st.LastErrorAt.IsZero() || st.Since.Before(st.LastErrorAt) {
+				t.Errorf("afterwards: %+v", st)
+			}
 		})
 	}
+}
+
+// The log does not tell of instances where none have ever been known.
+func TestWithoutConsulFromTheStart(t *testing.T) {
+	t.Parallel()
+	lines := make(chan string, 100)
+	follow(t, consul.Options{
+		Address: "127.0.0.1:1", Table: []string{"a"}, Times: quick(),
+		Log: slog.New(slog.NewTextHandler(lineWriter(lines), nil)),
+	})
+	if line := <-lines; !strings.Contains(line, "no instances are known yet") || strings.Contains(line, "stay in force") {
+		t.Errorf("the log says %s", line)
+	}
+}
+
+// lineWriter sends what is written, as long as there is room.
+type lineWriter chan string
+
+func (w lineWriter) Write(p []byte) (int, error) {
+	select {
+	case w <- string(p):
+	default:
+	}
+	return len(p), nil
 }
 
 func TestAfterAnErrorWhatIsMissingIsUnconfirmed(t *testing.T) {

@@ -13,6 +13,7 @@ type pool struct {
 	service     string
 	closed      bool                         // nobody follows the service any more
 	asOf        time.Time                    // of the last good answer; zero: there was none
+	failing     time.Time                    // since when questions fail; zero: the last did not
 	fromFile    bool                         // that answer was given to an earlier process
 	listed      []registry.Instance          // of that answer
 	unconfirmed map[string]registry.Instance // by ID: not in it, but known from before
@@ -71,7 +72,7 @@ func (r *Registry) apply(p *pool, list []registry.Instance, broken bool) {
 	for _, i := range list {
 		delete(p.unconfirmed, i.ID)
 	}
-	p.listed, p.asOf, p.fromFile = list, now, false
+	p.listed, p.asOf, p.failing, p.fromFile = list, now, time.Time{}, false
 	r.publish(p)
 	r.expire(p, now)
 	r.answered(p.service)
@@ -129,11 +130,15 @@ func (p *pool) stopExpiry() {
 }
 
 // interrupted keeps unconfirmed instances while Consul is away: their time begins
-// anew with its first answer.
-func (r *Registry) interrupted(p *pool) {
+// anew with its first answer. It reports whether anything is known of the service.
+func (r *Registry) interrupted(p *pool) (known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p.stopExpiry()
+	if p.failing.IsZero() {
+		p.failing = r.o.Now()
+	}
+	return !p.asOf.IsZero()
 }
 
 // ConnectFailed takes an unconfirmed instance out of the snapshot. One that is from

@@ -63,10 +63,12 @@ func (w *watcher) fail(ctx context.Context, err error) {
 	w.failures++
 	reason := short(err)
 	w.r.failed(reason)
-	w.r.interrupted(w.pool)
+	what := "Consul cannot be followed; the last known instances stay in force"
+	if !w.r.interrupted(w.pool) {
+		what = "Consul cannot be followed; no instances are known yet"
+	}
 	if w.failures&(w.failures-1) == 0 { // the first, second, fourth, eighth …
-		w.r.log.Warn("Consul cannot be followed; the last known instances stay in force",
-			"of", w.pool.service, "error", reason, "failures", w.failures)
+		w.r.log.Warn(what, "of", w.pool.service, "error", reason, "failures", w.failures)
 	}
 	pause(ctx, w.backoff())
 }
