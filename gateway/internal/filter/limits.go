@@ -3,6 +3,7 @@ package filter
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"specialroutes.example/gateway/internal/config"
 )
@@ -19,6 +20,9 @@ func limits(l config.Limits) func(*Exchange) error {
 		if r.ProtoMajor > 1 {
 			if err := headLimits(ex, l); err != nil {
 				return err
+			}
+			if !oneLength(r.Header["Content-Length"]) {
+				return &Refusal{Status: http.StatusBadRequest, Code: "bad_request", Detail: "Content-Length is not one number on one line"}
 			}
 		}
 		if l.BodyBytes > 0 && r.ContentLength > int64(l.BodyBytes) {
@@ -50,6 +54,19 @@ func headLimits(ex *Exchange, l config.Limits) error {
 			Detail: fmt.Sprintf("the request has more than %d header fields", l.HeaderFields)}
 	}
 	return nil
+}
+
+// oneLength reports whether the lines of Content-Length are one number, or none. Those of
+// HTTP/1 are judged before they are read; of HTTP/2 net/http takes the first one.
+func oneLength(lines []string) bool {
+	switch len(lines) {
+	case 0:
+		return true
+	case 1:
+		_, err := strconv.ParseUint(lines[0], 10, 63) // a sign is an error to it
+		return err == nil
+	}
+	return false
 }
 
 // BodyTooLarge is the refusal of a body over the limit.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package forward_test
 
 import (
@@ -44,7 +46,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 				l.dial(t)
 			}
 			time.Sleep(200 * time.Millisecond) // nobody is told that nothing comes
-			for range silent - 1 { // one gives way to who may come next
+			for range silent - 1 {             // one gives way to who may come next
 				ask(l.dial(t))
 			}
 			for _, p := range keep {
