@@ -19,7 +19,7 @@ type gatewayEntry struct {
 	Revision            int64
 	SetAside            []string
 	Seen                time.Time
-	Live                bool
+	Live, Left          bool
 }
 
 func (r routes) gateways(t testing.TB) map[string]gatewayEntry {
@@ -123,6 +123,19 @@ func TestWithOneGatewayStoppedTheAnswerNamesItAndTheTwoOthersObey(t *testing.T) 
 	a, took = l.setApplied(t, labService, l.record(1, 0))
 	wantApplied(t, a, applied{Of: 3, Now: 3}, took, 0, 9*time.Second)
 	wantRouted(t, gateways[2].get(t, "/x"), "old", "draw")
+}
+
+func TestAGatewayThatIsStoppedInOrderIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	l, gateways := fleet(t)
+	if code := gateways[2].gateway.stop(t); code != 0 {
+		t.Errorf("the gateway ended with %d", code)
+	}
+	if g := l.gateways(t)["lab-3"]; !g.Left || g.Live {
+		t.Errorf("GET /v1/gateways: %+v, want it to have left", g)
+	}
+	a, took := l.setApplied(t, labService, l.record(0, 1))
+	wantApplied(t, a, applied{Of: 2, Now: 2}, took, 0, 5*time.Second)
 }
 
 func TestEveryChangeCanBeWaitedFor(t *testing.T) {

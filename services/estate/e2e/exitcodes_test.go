@@ -193,8 +193,9 @@ func TestAServerThatIsAwayOrWrongHasAnExitCodeOfItsOwn(t *testing.T) {
 		{"its database is away", answering(503, `{"type":"x","title":"x","status":503,"detail":"x","code":"database_unavailable","correlationId":"c"}`, problemType), 6},
 		{"it hangs", hanging.URL, 6},
 		{"it has a fault", answering(500, `{"type":"x","title":"x","status":500,"detail":"x","code":"internal","correlationId":"c"}`, problemType), 1},
-		{"it is something else", answering(200, "<html>", "text/html"), 1},
-		{"it leads elsewhere", answering(302, "", "text/plain"), 1},
+		{"it is something else", answering(200, "<html>", "text/html"), 6},
+		{"it is a gateway", answering(404, `{"type":"x","title":"x","status":404,"detail":"x","code":"no_route","correlationId":"c"}`, problemType), 6},
+		{"it leads elsewhere", answering(302, "", "text/plain"), 6},
 		{"it speaks something else", "http://" + serveBytes(t, "no HTTP\r\n\r\n"), 6},
 	} {
 		t.Run(test.name, func(t *testing.T) {
