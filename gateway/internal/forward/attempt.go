@@ -199,7 +199,7 @@ func (at *attempt) gotConn(info httptrace.GotConnInfo) {
 	}
 	at.ex.Pick.Connected()
 	at.conn, at.base = conn, conn.read.Load()
-	at.expects = conn.expect(at.ex.Request.Method == http.MethodHead, at.insert)
+	at.expects = conn.expect(at.ex.Request.Method == http.MethodHead, info.Reused, at.insert)
 }
 
 // sent reports whether a byte of the request was written.

@@ -25,14 +25,17 @@ type upstreamConn struct {
 	expected atomic.Pointer[expectation] // of the request that is under way
 	insert   string                      // goes behind "METHOD " of the next request
 	passing  []byte                      // what was read and judged, and the transport may have
+	end      answerEnd                   // of the body that follows; known once the head has passed
 }
 
 // expectation is what is to be read next: the head of one request's answer.
 type expectation struct {
-	bodiless bool   // the request is HEAD
-	base     int64  // bytes written before the request
-	raw      []byte // of a head that is not whole yet
-	looked   int    // bytes of raw that hold no end of a head
+	bodiless bool        // the request is HEAD
+	reused   bool        // the connection has had a request before
+	begun    atomic.Bool // the request is being written, or has been
+	base     int64       // bytes written before the request
+	raw      []byte      // of a head that is not whole yet
+	looked   int         // bytes of raw that hold no end of a head
 	facts    atomic.Pointer[headFacts]
 	done     chan struct{} // closed when the head has come, or never will
 	over     chan struct{} // closed when the transport has the answer, or gives up
@@ -47,8 +50,10 @@ func (e *expectation) finish() {
 
 // expect prepares the connection for a request. The transport has not written any
 // of it yet, and reads nothing but its answer next.
-func (c *upstreamConn) expect(head bool, insert string) *expectation {
-	e := &expectation{bodiless: head, base: c.written.Load(), done: make(chan struct{}), over: make(chan struct{})}
+func (c *upstreamConn) expect(head, reused bool, insert string) *expectation {
+	e := &expectation{
+		bodiless: head, reused: reused, base: c.written.Load(), done: make(chan struct{}), over: make(chan struct{}),
+	}
 	c.insert = insert
 	c.expected.Store(e)
 	return e
@@ -59,8 +64,19 @@ func (c *upstreamConn) expect(head bool, insert string) *expectation {
 // without the wait the reset would win and the answer be lost.
 const lastWords = time.Second
 
-// Write writes p, with what has to be inserted into the request-target.
+// errStray is a connection on which bytes have come that answer no request.
+var errStray = errors.New("the upstream sent bytes that nobody asked for")
+
+// Write writes p, with what has to be inserted into the request-target. It fails where
+// bytes have come before the request: they would be taken for its answer.
 func (c *upstreamConn) Write(p []byte) (int, error) {
+	if e := c.expected.Load(); e != nil && !e.begun.Load() {
+		if e.reused && !connSilent(c.Conn) {
+			_ = c.Conn.Close()
+			return 0, errStray
+		}
+		e.begun.Store(true)
+	}
 	n, err := c.write(p)
 	c.written.Add(int64(n))
 	if err == nil {
@@ -120,8 +136,16 @@ func (c *upstreamConn) Read(p []byte) (int, error) {
 		n, err := c.Conn.Read(p)
 		c.read.Add(int64(n))
 		e := c.expected.Load()
-		if e == nil || e.closed.Load() {
+		if e == nil {
 			return n, err
+		}
+		if e.closed.Load() {
+			return c.readBody(p[:n], err)
+		}
+		if n > 0 && !e.begun.Load() {
+			e.finish()
+			_ = c.Conn.Close()
+			return 0, errStray
 		}
 		e.raw = append(e.raw, p[:n]...)
 		if bad := c.look(e); bad != nil {
@@ -141,6 +165,19 @@ func (c *upstreamConn) Read(p []byte) (int, error) {
 		c.passing = nil
 	}
 	return n, nil
+}
+
+// readBody lets pass what belongs to the body that is under way. What comes behind it
+// is withheld, and the connection not used again.
+func (c *upstreamConn) readBody(p []byte, err error) (int, error) {
+	n := c.end.follow(p)
+	if n < len(p) {
+		_ = c.Conn.Close()
+		if n == 0 {
+			return 0, errStray
+		}
+	}
+	return n, err
 }
 
 // endOf is the error of a connection that ended with so much of a head.
@@ -180,16 +217,15 @@ func (c *upstreamConn) look(e *expectation) error {
 // final lets the head of the answer pass, and what has come behind it.
 func (c *upstreamConn) final(e *expectation, head *answerHead, size int) error {
 	all := e.raw
-	switch {
-	case e.bodiless || head.bodiless() && head.status != http.StatusSwitchingProtocols:
-		if len(all) > size {
-			all = all[:size]
-			_ = c.Conn.Close()
-		}
-	case head.chunked:
+	c.end = endAfter(head, e.bodiless || head.bodiless() && head.status != http.StatusSwitchingProtocols)
+	if c.end.chunks != nil {
 		if err := new(chunks).begins(all[size:]); err != nil {
 			return err
 		}
+	}
+	if n := size + c.end.follow(all[size:]); n < len(all) {
+		all = all[:n]
+		_ = c.Conn.Close()
 	}
 	if !head.reusable() {
 		// The transport would use the connection again.

@@ -102,7 +102,8 @@ func TestUpstreamConnFindsTheHeadInPieces(t *testing.T) {
 			}
 		}()
 		c := &upstreamConn{Conn: here}
-		e := c.expect(false, "")
+		e := c.expect(false, false, "")
+		e.begun.Store(true)
 		var got []byte
 		buffer := make([]byte, 4096)
 		for e.facts.Load() == nil {
@@ -132,7 +133,7 @@ func TestUpstreamConnInsertsSlashesOnce(t *testing.T) {
 		seen <- string(b)
 	}()
 	c := &upstreamConn{Conn: here}
-	c.expect(false, "//")
+	c.expect(false, false, "//")
 	for _, p := range []string{"GET /a b HTTP/1.1\r\n", "GET /x\r\n"} {
 		if n, err := io.WriteString(c, p); n != len(p) || err != nil {
 			t.Fatalf("Write = %d, %v", n, err)
