@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // runner is one call of Run.
@@ -92,9 +93,23 @@ func open(ctx context.Context, e Endpoint) (net.Listener, error) {
 		if len(c.NextProtos) == 0 {
 			c.NextProtos = []string{"h2", "http/1.1"}
 		}
-		ln = tls.NewListener(ln, c)
+		ln = securedListener{tls.NewListener(ln, c), ln}
 	}
 	return ln, nil
+}
+
+// securedListener is one for TLS whose Accept can be given a deadline.
+type securedListener struct {
+	net.Listener
+	plain net.Listener
+}
+
+// SetDeadline has Accept fail at a moment, as that of net.TCPListener does.
+func (s securedListener) SetDeadline(at time.Time) error {
+	if timed, ok := s.plain.(interface{ SetDeadline(at time.Time) error }); ok {
+		return timed.SetDeadline(at)
+	}
+	return errors.ErrUnsupported
 }
 
 func addressInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"specialroutes.example/gateway/internal/config"
 )
@@ -97,6 +98,7 @@ func (s *Server) Serve(l net.Listener) error {
 	defer serving.Wait()
 	serving.Go(func() { _ = s.http.Serve(s.handed) }) // until Shutdown or Close
 	err := s.accept(l)
+	s.untrack(l)
 	if s.closing.Load() {
 		return http.ErrServerClosed
 	}
@@ -116,6 +118,42 @@ func (s *Server) track(l net.Listener) bool {
 	return true
 }
 
+// untrack closes a listener and forgets it.
+func (s *Server) untrack(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = l.Close()
+	delete(s.listeners, l)
+}
+
+// lastAccepts is how long connections are still accepted when the server shuts down. A
+// connection that is in the system's queue when its listener closes is reset, though
+// its client may have sent a request.
+const lastAccepts = 10 * time.Millisecond
+
+// acceptLast accepts what has queued, as far as there is room, until a moment when
+// nothing does. What comes between that and the close is still reset.
+func (s *Server) acceptLast(ctx context.Context) {
+	now := time.Now()
+	s.mu.Lock()
+	s.closing.Store(true)
+	for l := range s.listeners {
+		timed, ok := l.(interface{ SetDeadline(at time.Time) error })
+		if !ok || timed.SetDeadline(now.Add(lastAccepts)) != nil {
+			_ = l.Close()
+		}
+	}
+	s.mu.Unlock()
+	s.http.SetKeepAlivesEnabled(false) // as the loop has it by closing
+	ctx, cancel := context.WithTimeout(ctx, 10*lastAccepts)
+	defer cancel()
+	_ = poll(ctx, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.listeners) == 0
+	})
+}
+
 // stopAccepting closes the listeners.
 func (s *Server) stopAccepting() {
 	s.mu.Lock()
@@ -133,6 +171,7 @@ func (s *Server) stopAccepting() {
 // context's error when that ends before the requests.
 func (s *Server) Shutdown(ctx context.Context) error {
 	context.AfterFunc(ctx, s.cut)
+	s.acceptLast(ctx)
 	s.stopAccepting()
 	// A connection whose head is being read may still be handed over.
 	settled := s.loop.settle(ctx)
