@@ -138,7 +138,7 @@ func (s *suite) testLongBody(t *testing.T) {
 	if n, o := alternate.calls.Load(), old.calls.Load(); n != 1 || o != 0 {
 		t.Errorf("alternate called %d times, old %d; want 1, 0", n, o)
 	}
-	if grown := peak(); grown > 32<<20 {
+	if grown := peak(); grown > 80<<20 {
 		t.Errorf("the heap grew by %d MiB for a body of %d", grown>>20, size>>20)
 	}
 	if e := g.entries.only(t); e.BytesIn != size {
@@ -149,7 +149,7 @@ func (s *suite) testLongBody(t *testing.T) {
 // watchHeap samples what collections of the heap leave alive, until the returned
 // function is called, which tells by how much it grew at most. A body that is held
 // whole makes the heap grow, and so is there when it is collected. Other tests of the
-// suite run at the same time; none holds much.
+// suite run at the same time, and hold some tens of MiB.
 func watchHeap(t *testing.T) func() uint64 {
 	t.Helper()
 	heap := func() uint64 {

@@ -242,21 +242,21 @@ func (s *suite) testTotalWhileBody(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		<-r.Context().Done()
 	})
-	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Total = 2 * brief })})
+	g := s.gateway(t, setup{instances: []string{up.address()}, config: limits(func(l *config.Timeouts) { l.Total = 4 * brief })})
 	for i, length := range []int{1000, 3} {
 		c := g.dial(t)
 		c.send(head("POST", "/x", "Content-Length: "+strconv.Itoa(length)))
 		go func() {
 			for range min(length, 20) {
-				time.Sleep(brief / 2) // the pace of this client is what is tested
+				time.Sleep(brief) // the pace of this client is what is tested
 				if _, err := io.WriteString(c.Conn, "x"); err != nil {
 					return
 				}
 			}
 		}()
 		c.read("POST").refused(t, 504, "total_timeout")
-		if e := g.entries.wait(t, i+1)[i]; e.Duration > 3*brief {
-			t.Errorf("%d bytes: over after %v, want %v", length, e.Duration, 2*brief)
+		if e := g.entries.wait(t, i+1)[i]; e.Duration > 6*brief {
+			t.Errorf("%d bytes: over after %v, want %v", length, e.Duration, 4*brief)
 		}
 	}
 }
