@@ -66,12 +66,12 @@ func (s *suite) run(m *testing.M) (code int) {
 }
 
 // settings are laid over the gateways' configuration. Idle connections to upstreams
-// go soon, so that a gateway comes to rest soon. To connect may take long: on a busy
-// machine thousands do it at the same time.
+// go soon, so that a gateway comes to rest soon. To connect and to send a head may take
+// long: on a busy machine thousands do it at the same time.
 const settings = `
 instances: {organizationservice: [{id: backend, address: %q}]}
 upstream: {idleTimeout: 1s}
-timeouts: {header: 3s, response: 60s, connect: 10s}
+timeouts: {header: 8s, response: 60s, connect: 10s}
 `
 
 func (s *suite) start(dir string) (err error) {
