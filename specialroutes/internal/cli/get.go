@@ -17,12 +17,8 @@ func (r *remote) getCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		switch {
-		case etag:
-			_, err = fmt.Fprintln(r.Stdout, a.etag)
+		if shown, err := r.showAsItIs(a, etag); shown {
 			return err
-		case r.form == outputJSON:
-			return printJSON(r.Stdout, a.body)
 		}
 		var record routing.Record
 		if err := decode(a, &record); err != nil {
@@ -164,4 +160,18 @@ func labelRuleRows(r *routing.Record) [][]string {
 		rows = append(rows, []string{l.Header, l.Label, l.Mode, text(l.Fallback), strings.Join(l.Guard, " ")})
 	}
 	return rows
+}
+
+// showAsItIs shows of an answer what a flag asks for: the ETag alone, or the document.
+// It reports whether one does.
+func (r *remote) showAsItIs(a *answer, etag bool) (shown bool, err error) {
+	switch {
+	case etag:
+		_, err = fmt.Fprintln(r.Stdout, a.etag)
+	case r.form == outputJSON:
+		err = printJSON(r.Stdout, a.body)
+	default:
+		return false, nil
+	}
+	return true, err
 }

@@ -144,12 +144,8 @@ func (r *remote) getLabelsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		switch {
-		case etag:
-			_, err = fmt.Fprintln(r.Stdout, a.etag)
+		if shown, err := r.showAsItIs(a, etag); shown {
 			return err
-		case r.form == outputJSON:
-			return printJSON(r.Stdout, a.body)
 		}
 		var found labelsDocument
 		if err := decode(a, &found); err != nil {

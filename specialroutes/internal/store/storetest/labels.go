@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -222,7 +221,6 @@ func losesNoLabels(t *testing.T, db Database) {
 	const writers, each = 5, 6
 	s := db.Open(t, store.Sources{})
 	writeLabels(t, s, one, putLabels("n", ""))
-	errChanged := errors.New("somebody was quicker")
 	addOne := func() error {
 		read, err := s.GetLabels(t.Context(), one)
 		if err != nil {
@@ -236,21 +234,7 @@ func losesNoLabels(t *testing.T, db Database) {
 		})
 		return err
 	}
-	var wg sync.WaitGroup
-	for range writers {
-		wg.Go(func() {
-			for done := 0; done < each; {
-				switch err := addOne(); {
-				case err == nil:
-					done++
-				case !errors.Is(err, errChanged):
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	insist(t, writers, each, addOne)
 	if got := *listLabels(t, s)[0].Changes["n"]; len(got) != writers*each {
 		t.Errorf("%d changes are left, want %d", len(got), writers*each)
 	}

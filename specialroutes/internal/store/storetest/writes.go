@@ -133,6 +133,30 @@ func refusesInvalid(t *testing.T, db Database) {
 	}
 }
 
+// errChanged says that somebody has written since the reading.
+var errChanged = errors.New("somebody was quicker")
+
+// insist runs writers at the same time, each of which does what it does so many times,
+// and again for each time that somebody was quicker.
+func insist(t *testing.T, writers, each int, do func() error) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for done := 0; done < each; {
+				switch err := do(); {
+				case err == nil:
+					done++
+				case !errors.Is(err, errChanged):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // losesNoUpdate lets writers read, and write only what has not changed since, as a
 // client does with If-Match.
 func losesNoUpdate(t *testing.T, db Database) {
@@ -141,7 +165,6 @@ func losesNoUpdate(t *testing.T, db Database) {
 	r := Record("svc", 0)
 	r.Variants[0].Weight = new(int64(1))
 	write(t, s, "svc", put(r))
-	errChanged := errors.New("somebody was quicker")
 	addOne := func() error {
 		read, err := s.Get(t.Context(), "svc")
 		if err != nil {
@@ -157,21 +180,7 @@ func losesNoUpdate(t *testing.T, db Database) {
 		})
 		return err
 	}
-	var wg sync.WaitGroup
-	for range writers {
-		wg.Go(func() {
-			for done := 0; done < each; {
-				switch err := addOne(); {
-				case err == nil:
-					done++
-				case !errors.Is(err, errChanged):
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
+	insist(t, writers, each, addOne)
 	got, err := s.Get(t.Context(), "svc")
 	if err != nil {
 		t.Fatal(err)
