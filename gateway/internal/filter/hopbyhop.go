@@ -70,7 +70,7 @@ func hasToken(lines []string, token string) bool {
 	for _, line := range lines {
 		for part := range strings.SplitSeq(line, ",") {
 			part, _, _ = strings.Cut(part, ";") // "trailers;q=1"
-			if equalFold(trimSpace(part), token) {
+			if EqualFold(trimSpace(part), token) {
 				return true
 			}
 		}
@@ -78,9 +78,9 @@ func hasToken(lines []string, token string) bool {
 	return false
 }
 
-// equalFold compares s with lower in ASCII. strings.EqualFold would take the
-// Kelvin sign for a k and the long s for an s.
-func equalFold(s, lower string) bool {
+// EqualFold compares s with lower, which is in lower case, in ASCII. That of strings and
+// bytes would take the Kelvin sign for a k and the long s for an s.
+func EqualFold[T ~string | ~[]byte](s T, lower string) bool {
 	if len(s) != len(lower) {
 		return false
 	}

@@ -41,8 +41,8 @@ func makePrivate(h http.Header) {
 	for _, line := range h["Cache-Control"] {
 		for directive := range strings.SplitSeq(line, ",") {
 			switch directive = trimSpace(directive); {
-			case directive == "" || equalFold(directive, "public"):
-			case equalFold(directive, "private"), equalFold(directive, "no-store"):
+			case directive == "" || EqualFold(directive, "public"):
+			case EqualFold(directive, "private"), EqualFold(directive, "no-store"):
 				return
 			default:
 				kept = append(kept, directive)

@@ -22,14 +22,10 @@ func endAfter(head *answerHead, bodiless bool) answerEnd {
 // that are broken are left to the reader of the body.
 func (e *answerEnd) follow(p []byte) int {
 	if e.chunks != nil {
-		n := 0
-		for n < len(p) && !e.chunks.done() {
-			_, used, err := e.chunks.next(p[n:])
-			if err != nil {
-				*e = answerEnd{left: -1}
-				return len(p)
-			}
-			n += used
+		n, err := e.chunks.follow(p)
+		if err != nil {
+			*e = answerEnd{left: -1}
+			return len(p)
 		}
 		return n
 	}

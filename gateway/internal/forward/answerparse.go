@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"specialroutes.example/gateway/internal/filter"
 )
 
 // What is wrong with the head of an upstream's answer, for logs.
@@ -127,12 +129,12 @@ func (h *answerHead) fieldLines(rest string) error {
 		for rest != "" && (rest[0] == ' ' || rest[0] == '\t') { // folded
 			var more string
 			more, rest = answerLine(rest)
-			if value = trimValue(value); value != "" {
+			if value = trimBlanks(value); value != "" {
 				value += " "
 			}
-			value += trimValue(more)
+			value += trimBlanks(more)
 		}
-		if err := h.add(name, trimValue(value)); err != nil {
+		if err := h.add(name, trimBlanks(value)); err != nil {
 			return err
 		}
 	}
@@ -167,7 +169,7 @@ func (h *answerHead) framing() error {
 		h.length = int64(n)
 	}
 	if codings := h.fields["Transfer-Encoding"]; codings != nil {
-		if h.old || len(codings) != 1 || !foldsToToken(codings[0], "chunked") {
+		if h.old || len(codings) != 1 || !filter.EqualFold(codings[0], "chunked") {
 			return errCoding
 		}
 		h.chunked, h.ambiguous = true, h.length >= 0
@@ -175,9 +177,9 @@ func (h *answerHead) framing() error {
 	}
 	for _, line := range h.fields["Connection"] {
 		for option := range strings.SplitSeq(line, ",") {
-			option = trimValue(option)
-			h.closes = h.closes || foldsToToken(option, "close")
-			h.keeps = h.keeps || foldsToToken(option, "keep-alive")
+			option = trimBlanks(option)
+			h.closes = h.closes || filter.EqualFold(option, "close")
+			h.keeps = h.keeps || filter.EqualFold(option, "keep-alive")
 		}
 	}
 	return nil
@@ -188,7 +190,7 @@ func (h *answerHead) announced() ([]string, error) {
 	var all []string
 	for _, line := range h.fields["Trailer"] {
 		for name := range strings.SplitSeq(line, ",") {
-			switch name = http.CanonicalHeaderKey(trimValue(name)); name {
+			switch name = http.CanonicalHeaderKey(trimBlanks(name)); name {
 			case "":
 			case "Transfer-Encoding", "Trailer", "Content-Length":
 				return nil, errTrailerField
@@ -244,34 +246,6 @@ var nameBytes = func() (kinds [256]uint8) {
 func validValue(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-func trimValue(s string) string {
-	for s != "" && (s[0] == ' ' || s[0] == '\t') {
-		s = s[1:]
-	}
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
-// foldsToToken compares s with lower, which is in lower case. Letters outside
-// ASCII equal nothing.
-func foldsToToken(s, lower string) bool {
-	if len(s) != len(lower) {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
 			return false
 		}
 	}

@@ -16,12 +16,8 @@ type bodyEnd struct{ chunks chunks }
 // follow takes the next bytes. It returns how many of them belong to the body, and
 // whether they are the last of it.
 func (e *bodyEnd) follow(p []byte) (n int, done bool, err error) {
-	for n < len(p) && !e.chunks.done() {
-		_, used, err := e.chunks.next(p[n:])
-		n += used
-		if err != nil {
-			return n, false, errBrokenChunks
-		}
+	if n, err = e.chunks.follow(p); err != nil {
+		return n, false, errBrokenChunks
 	}
 	if !e.chunks.done() {
 		return n, false, nil

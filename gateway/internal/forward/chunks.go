@@ -85,6 +85,19 @@ func (c *chunks) begins(p []byte) error {
 	return err
 }
 
+// follow takes the next bytes and returns how many of them belong to the body, without
+// regard to its data.
+func (c *chunks) follow(p []byte) (n int, err error) {
+	for n < len(p) && !c.done() {
+		_, used, err := c.next(p[n:])
+		n += used
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 // step takes one byte of what is between the data.
 func (c *chunks) step(b byte) error {
 	switch c.state {

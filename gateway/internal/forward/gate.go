@@ -317,7 +317,7 @@ func (g *gate) whole() int {
 	switch {
 	case len(g.buffer) > int(g.server.limits.HeaderBytes):
 		g.refuse(headTooLong(g.server.limits))
-	case !tokenBytes[g.buffer[0]]:
+	case !isTokenByte(g.buffer[0]):
 		g.refuse(badHead("the request line is not a method, a target and a version"))
 	}
 	return -1

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"strings"
+
+	"specialroutes.example/gateway/internal/filter"
 )
 
 // answerHeadMost is the longest head of an answer, 1xx answers before it not
@@ -46,8 +48,8 @@ func statusOf(line []byte) int {
 func tokens(value string) []string {
 	var names []string
 	for part := range strings.SplitSeq(value, ",") {
-		part = trimValue(part)
-		if part == "" || foldsToToken(part, "close") || foldsToToken(part, "keep-alive") {
+		part = trimBlanks(part)
+		if part == "" || filter.EqualFold(part, "close") || filter.EqualFold(part, "keep-alive") {
 			continue
 		}
 		names = append(names, http.CanonicalHeaderKey(part))

@@ -1,10 +1,10 @@
 package forward
 
-import "bytes"
+import (
+	"bytes"
 
-// tokenBytes are the bytes of a token (RFC 9110, 5.6.2), of which methods and names
-// of fields are made.
-var tokenBytes = byteSet("!#$%&'*+-.^_`|~", alphanumeric)
+	"specialroutes.example/gateway/internal/filter"
+)
 
 // hostBytes are the bytes of a name, an address and a port. What they have to make
 // together is looked at later.
@@ -21,9 +21,13 @@ func byteSet(members ...string) (set [256]bool) {
 	return set
 }
 
+// isTokenByte reports whether a token may hold c (RFC 9110, 5.6.2): methods and names of
+// fields are tokens.
+func isTokenByte(c byte) bool { return nameBytes[c] != notInToken }
+
 func isToken(p []byte) bool {
 	for _, c := range p {
-		if !tokenBytes[c] {
+		if !isTokenByte(c) {
 			return false
 		}
 	}
@@ -43,31 +47,14 @@ func hasControl(p []byte) bool {
 }
 
 // trimBlanks cuts spaces and tabs off both ends.
-func trimBlanks(p []byte) []byte {
-	for len(p) > 0 && (p[0] == ' ' || p[0] == '\t') {
-		p = p[1:]
+func trimBlanks[T ~string | ~[]byte](s T) T {
+	for len(s) > 0 && (s[0] == ' ' || s[0] == '\t') {
+		s = s[1:]
 	}
-	for len(p) > 0 && (p[len(p)-1] == ' ' || p[len(p)-1] == '\t') {
-		p = p[:len(p)-1]
+	for len(s) > 0 && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
 	}
-	return p
-}
-
-// foldsTo compares p with lower, in ASCII. bytes.EqualFold would take the Kelvin
-// sign for a k.
-func foldsTo(p []byte, lower string) bool {
-	if len(p) != len(lower) {
-		return false
-	}
-	for i, c := range p {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
+	return s
 }
 
 // hasOption reports whether a list of tokens holds one.
@@ -75,7 +62,7 @@ func hasOption(list []byte, lower string) bool {
 	for len(list) > 0 {
 		var option []byte
 		option, list, _ = bytes.Cut(list, []byte(","))
-		if foldsTo(trimBlanks(option), lower) {
+		if filter.EqualFold(trimBlanks(option), lower) {
 			return true
 		}
 	}

@@ -127,7 +127,7 @@ func (c *client) readHead() (head []byte, refusal *filter.Refusal, err error) {
 			return head, nil, nil
 		case len(head) > int(limits.HeaderBytes):
 			return head, headTooLong(*limits), nil
-		case len(head) > 0 && !tokenBytes[head[0]]:
+		case len(head) > 0 && !isTokenByte(head[0]):
 			return head, badHead("the request line is not a method, a target and a version"), nil
 		}
 		if !timed {

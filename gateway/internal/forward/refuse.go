@@ -90,7 +90,7 @@ func linesOf(fields []byte, lower string) (values [][]byte) {
 		if len(line) == 0 {
 			break
 		}
-		if name, value, ok := bytes.Cut(line, []byte(":")); ok && foldsTo(name, lower) {
+		if name, value, ok := bytes.Cut(line, []byte(":")); ok && filter.EqualFold(name, lower) {
 			values = append(values, trimBlanks(value))
 		}
 	}

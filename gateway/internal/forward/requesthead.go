@@ -159,32 +159,32 @@ func (h *requestHead) field(line []byte) *filter.Refusal {
 func (h *requestHead) known(name, value []byte) *filter.Refusal {
 	switch len(name) {
 	case len("Host"):
-		if foldsTo(name, "host") {
+		if filter.EqualFold(name, "host") {
 			h.host = value
 			h.hosts++
 		}
 	case len("Pragma"): // and Expect
 		switch {
-		case foldsTo(name, "pragma"):
+		case filter.EqualFold(name, "pragma"):
 			h.pragma = true
-		case foldsTo(name, "expect"):
+		case filter.EqualFold(name, "expect"):
 			h.expect = value
 			h.expects++
 		}
 	case len("Upgrade"):
-		h.upgrade = h.upgrade || foldsTo(name, "upgrade")
+		h.upgrade = h.upgrade || filter.EqualFold(name, "upgrade")
 	case len("Connection"):
-		if foldsTo(name, "connection") {
+		if filter.EqualFold(name, "connection") {
 			h.close = h.close || hasOption(value, "close")
 		}
 	case len("Cache-Control"):
-		h.cacheControl = h.cacheControl || foldsTo(name, "cache-control")
+		h.cacheControl = h.cacheControl || filter.EqualFold(name, "cache-control")
 	case len("Content-Length"):
-		if foldsTo(name, "content-length") {
+		if filter.EqualFold(name, "content-length") {
 			return h.contentLength(value)
 		}
 	case len("Transfer-Encoding"):
-		if foldsTo(name, "transfer-encoding") {
+		if filter.EqualFold(name, "transfer-encoding") {
 			h.coding = value
 			h.codings++
 		}
@@ -213,13 +213,13 @@ func (h *requestHead) judge() *filter.Refusal {
 		return badHead("the request has a Transfer-Encoding and a Content-Length")
 	case h.codings > 0 && h.http10:
 		return badHead("a request of HTTP/1.0 has no Transfer-Encoding")
-	case h.codings > 1 || h.codings == 1 && !foldsTo(h.coding, "chunked"):
+	case h.codings > 1 || h.codings == 1 && !filter.EqualFold(h.coding, "chunked"):
 		return &filter.Refusal{Status: http.StatusNotImplemented, Code: "bad_request",
 			Detail: "the request has a transfer coding that is not understood"}
 	case h.codings == 1:
 		h.length = -1
 	}
-	if h.expects > 1 || h.expects == 1 && !foldsTo(h.expect, "100-continue") {
+	if h.expects > 1 || h.expects == 1 && !filter.EqualFold(h.expect, "100-continue") {
 		return &filter.Refusal{Status: http.StatusExpectationFailed, Code: "expectation_failed",
 			Detail: "the request expects something else than 100-continue"}
 	}
@@ -250,7 +250,7 @@ func (h *requestHead) judgeHost() *filter.Refusal {
 
 // equalHosts compares two hosts, of which b is made of hostBytes.
 func equalHosts(a, b []byte) bool {
-	return len(a) == len(b) && foldsTo(a, strings.ToLower(string(b)))
+	return len(a) == len(b) && filter.EqualFold(a, strings.ToLower(string(b)))
 }
 
 // authorityOf returns the authority of a target in absolute-form.

@@ -51,7 +51,7 @@ func (q *requestReader) read(head []byte, h *requestHead, state *tls.ConnectionS
 func (q *requestReader) field(line string) {
 	name, value, _ := strings.Cut(line, ":")
 	name, _ = fieldKey(name) // it is a token: the line was scanned
-	value = trimValue(value)
+	value = trimBlanks(value)
 	if name == "Host" {
 		q.request.Host = value
 		return

@@ -43,7 +43,7 @@ type connectLimit struct{}
 type dialer struct {
 	net.Dialer
 	trust   *trust
-	buffers *bufferPool
+	buffers *bufferPool // of connections for the transport
 }
 
 func newDialer(o config.Upstream, t *trust, buffers *bufferPool) *dialer {
@@ -87,11 +87,20 @@ func (d *dialer) plain(ctx context.Context, network, address string) (net.Conn, 
 // secure connects with TLS, for HTTP/1. The wrapper is around it, so it sees plain
 // text.
 func (d *dialer) secure(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := d.handshake(ctx, network, address, "")
+	c, err := d.tls(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
 	return &upstreamConn{Conn: c, buffers: d.buffers}, nil
+}
+
+// tls connects with TLS and asks for no protocol in particular.
+func (d *dialer) tls(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := d.handshake(ctx, network, address, "")
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // secureH2 connects with TLS, for HTTP/2.

@@ -12,14 +12,13 @@ import (
 func (p *linkPool) dial(limit time.Duration) (*link, error) {
 	ctx, cancel := context.WithTimeout(p.links.ctx, limit)
 	defer cancel()
-	c, err := p.links.dialer.DialContext(ctx, "tcp", p.origin.address)
-	if err != nil {
-		return nil, &connectError{err}
-	}
+	connect := p.links.dialer.bare
 	if p.origin.scheme == "https" {
-		if c, err = p.links.trust.secure(ctx, c, p.origin.address, ""); err != nil {
-			return nil, &connectError{err}
-		}
+		connect = p.links.dialer.tls
+	}
+	c, err := connect(ctx, "tcp", p.origin.address)
+	if err != nil {
+		return nil, err
 	}
 	l, err := newLink(c, p)
 	if err != nil {

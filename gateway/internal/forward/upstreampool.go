@@ -5,7 +5,6 @@ package forward
 import (
 	"context"
 	"maps"
-	"net"
 	"runtime"
 	"slices"
 	"sync"
@@ -22,8 +21,7 @@ type origin struct{ scheme, address string }
 // links is the connections to all upstreams. It is safe for concurrent use.
 type links struct {
 	upstream config.Upstream
-	trust    *trust
-	dialer   net.Dialer
+	dialer   *dialer
 	buffers  linkBuffers
 
 	pools    atomic.Pointer[map[origin]*linkPool] // replaced, never changed
@@ -38,10 +36,7 @@ type links struct {
 // newLinks starts the goroutine that closes connections which have been idle for
 // too long. close ends it.
 func newLinks(o config.Upstream, t *trust) *links {
-	ls := &links{upstream: o, trust: t}
-	if !o.AllowLinkLocal {
-		ls.dialer.Control = refuseLinkLocal
-	}
+	ls := &links{upstream: o, dialer: newDialer(o, t, nil)}
 	ls.pools.Store(&map[origin]*linkPool{})
 	ls.ctx, ls.stop = context.WithCancel(context.Background())
 	ls.done.Go(ls.sweep)
